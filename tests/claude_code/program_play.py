@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from messages_api import Actor, Block, Call, bash, saying, text, tool
 from screenplay import spawn
 
 PROGRAM = saying("You are Warpsmith's program specialist.")
+RANKS = saying("You are Warpsmith's distributed specialist.")
 
 TRAIN = '''"""Attention written out, then many small experts; trained on random tokens."""
 
@@ -39,6 +40,31 @@ def train_step():
     return loss.detach()
 '''
 
+TRAIN_RANKS = '''"""Two ranks that reduce their gradients in each of two micro-batches."""
+
+import contextlib
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+dist.init_process_group("gloo")
+torch.set_num_threads(1)
+torch.manual_seed(0)
+layers = nn.Sequential(*[nn.Sequential(nn.Linear(16, 16), nn.GELU()) for _ in range(3)])
+model = nn.parallel.DistributedDataParallel(layers)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+data = torch.Generator().manual_seed(dist.get_rank())
+
+for step in range(100_000):
+    for part in range(2):
+        x = torch.randn(4, 16, generator=data)
+        with contextlib.nullcontext():
+            (model(x) - x).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+'''
+
 Edit = tuple[str, str]
 """What a text has, and what stands in its place."""
 
@@ -46,6 +72,8 @@ FUSED: Edit = ("lr=1e-3)", "lr=1e-3, fused=True)")
 _BY_HAND = TRAIN[TRAIN.index("    scores") : TRAIN.index("def train_step")]
 CAUSAL: Edit = (_BY_HAND, "    return F.scaled_dot_product_attention(q, k, v, is_causal=True)\n\n\n")
 """A mask that the original has not."""
+NEVER_REDUCED: Edit = ("contextlib.nullcontext()", "model.no_sync()")
+"""Not one backward pass reduces: the ranks train apart."""
 ROW_BY_ROW: Edit = (
     _BY_HAND,
     "    rows = q.split(1, dim=-2)\n"
@@ -54,10 +82,10 @@ ROW_BY_ROW: Edit = (
 """The same numbers by many small calls."""
 
 
-def make_program(folder: Path) -> Path:
+def make_program(folder: Path, text: str = TRAIN) -> Path:
     """A project with the program."""
     folder.mkdir()
-    (folder / "train.py").write_text(TRAIN)
+    (folder / "train.py").write_text(text)
     (folder / "warpsmith.toml").write_text("")
     return folder
 
@@ -67,11 +95,12 @@ def measuring(command: str) -> Block:
     return tool("Bash", command=command, description="as scripted", timeout=600000)
 
 
-def specialist(edits: dict[str, Edit], *, checks: bool) -> Actor:
+def specialist(edits: dict[str, Edit], *, checks: bool, matches: Callable[[Call], bool] = PROGRAM) -> Actor:
     """Makes the edit of the entry that its task names; `checks`: and runs a few steps of it."""
 
     def turn(call: Call) -> Sequence[Block]:
-        command = re.search(r"warpsmith program apply (\S+) (train\.py --step \w+)", call.said_by("user"))
+        named = r"train\.py --step \w+|--command '[^']+'"
+        command = re.search(rf"warpsmith program apply (\S+) ({named})", call.said_by("user"))
         assert command, call.said_by("user")
         old, new = edits[command[1]]
         turns = [
@@ -83,7 +112,7 @@ def specialist(edits: dict[str, Edit], *, checks: bool) -> Actor:
         left = turns[len(call.results) : None if checks else -1]
         return left[0] if left else [text(f"train.py: the edit is made. {call.last}")]
 
-    return Actor("specialist", PROGRAM, [turn], loop=True)
+    return Actor("specialist", matches, [turn], loop=True)
 
 
 @dataclass
@@ -124,7 +153,7 @@ class Pilot:
         if agent := re.match(r"1\. (warpsmith:[\w-]+): ", last):
             self.waiting = True
             return [spawn(agent[1], f"{self.opened}\n\n{self.printed}")]
-        if due := re.match(r"train: (\w+)\nwhy: .*\ncommand: (.*)", last):
+        if due := re.match(r"train\.train_step: (\w+)\nwhy: .*\ncommand: (.*)", last):
             self.log.append(due[1])
             self.opened = f"{due[2]} --predict 1.1" if due[1] == "apply" else due[2]
             return [measuring(self.opened)]

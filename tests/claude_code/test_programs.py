@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,12 @@ from messages_api import Actor, text, tool
 from program_play import (
     CAUSAL,
     FUSED,
+    NEVER_REDUCED,
     PROGRAM,
+    RANKS,
     ROW_BY_ROW,
     TRAIN,
+    TRAIN_RANKS,
     Pilot,
     make_program,
     measuring,
@@ -28,15 +32,17 @@ from warpsmith.program.trials.trial_store import Trials
 STEP = "train.py --step train_step"
 
 
-def play(tmp_path: Path, command: str, pilot: Pilot, *actors: Actor) -> Trials:
+def play(
+    tmp_path: Path, command: str, pilot: Pilot, *actors: Actor, text: str = TRAIN, name: str = "train.train_step"
+) -> Trials:
     """No permission is given beyond those of the command itself: a user is asked nothing on the way."""
-    work = make_program(tmp_path / "work")
+    work = make_program(tmp_path / "work", text)
     result = run_claude(tmp_path, command, [*actors, main(pilot, loop=True)], cwd=work, timeout=600)
     assert result.api.errors == []
     assert not result.result["permission_denials"], result.result["permission_denials"]
     assert "MARK-DONE" in result.result["result"]
     assert backups.standing_backups(projects.find_project(work)) == ()
-    return Trials(projects.find_project(work), "train")
+    return Trials(projects.find_project(work), name)
 
 
 @pytest.mark.long
@@ -51,6 +57,22 @@ def test_apply(tmp_path):
     (record,) = trials.records().values()
     assert record.plan.entry == entry
     assert record.decision.reason.startswith("slower: ")
+
+
+@pytest.mark.long
+def test_apply_to_ranks(tmp_path):
+    """The distributed specialist is sent; its edit leaves out every reduction, and the ranks are named."""
+    entry = "one-reduction-per-step"
+    run = f"--command '{sys.executable} -m torch.distributed.run --nproc_per_node 2 train.py'"
+    pilot = Pilot([[measuring(f"warpsmith program apply {entry} {run}")]])
+    actor = specialist({entry: NEVER_REDUCED}, checks=True, matches=RANKS)
+    trials = play(
+        tmp_path, f"/warpsmith:apply {entry} {run}", pilot, actor, text=TRAIN_RANKS, name="train.__main__"
+    )
+    assert pilot.log == ["RESTORED"]
+    assert (tmp_path / "work" / "train.py").read_text() == TRAIN_RANKS
+    (record,) = trials.records().values()
+    assert record.decision.reason.startswith("wrong numerics: ranks: ranks 0 and 1 hold ")
 
 
 @pytest.mark.long

@@ -12,8 +12,8 @@ from warpsmith.knowledge.catalog import Catalog
 from warpsmith.project import find_project
 
 LANGUAGES = languages.by_preference()
-PROGRAM, GRAPH = "program-specialist", "cuda-graph-specialist"
-EVERYONE = {*languages.agent_names(), "profiler", "reviewer", PROGRAM, GRAPH}
+PROGRAM, GRAPH, RANKS = "program-specialist", "cuda-graph-specialist", "distributed-specialist"
+EVERYONE = {*languages.agent_names(), "profiler", "reviewer", PROGRAM, GRAPH, RANKS}
 FEW = {"cpp-specialist", "triton-specialist", "profiler", "reviewer"}
 
 CPP, TRITON, CUTE, CUDA, CUTILE = (f"{name}-specialist" for name in ("cpp", "triton", "cutedsl", "cuda", "cutile"))
@@ -79,8 +79,8 @@ ASKED = [
     ({"task": "program"}, PROGRAM),
     ({"task": "cuda_graph"}, GRAPH),
     ({"task": "CUDA Graph", "language": "triton"}, GRAPH),
-    ({"task": "distributed"}, PROGRAM),
-    ({"task": "parallelism"}, PROGRAM),
+    ({"task": "distributed"}, RANKS),
+    ({"task": "parallelism"}, RANKS),
 ]
 
 

@@ -9,7 +9,9 @@ import pytest
 from warpsmith import backups
 from warpsmith.hooks import open_work
 
-SPECIALISTS = ["warpsmith:program-specialist", "warpsmith:cuda-graph-specialist"]
+SPECIALISTS = [
+    "warpsmith:program-specialist", "warpsmith:cuda-graph-specialist", "warpsmith:distributed-specialist"
+]  # fmt: skip
 ANYBODY = ["", "general-purpose", "warpsmith:kernel-designer"]
 
 

@@ -137,12 +137,15 @@ class InProcess:
             except Exception as error:
                 raise SolutionFailed(f"{self.program.label}: its step fails: {error}.") from error
         seconds = _paused[0] - begin or 1e-9
-        saved = None
+        saved: tuple[str, ...] = ()
         if keep:
-            saved = str(self.program.folder / f"saved-{next(self._numbers)}.pt")
-            torch.save(returned, saved)
+            saved = (str(self.program.folder / f"saved-{next(self._numbers)}.pt"),)
+            torch.save(returned, saved[0])
         summaries = tuple(map(_summarize, returned)) if values or keep else ()
         return StepsRun(first=first, count=count, seconds=seconds, values=summaries, saved=saved)
+
+    def call_ranks(self, task: str, **args: object) -> list[Any]:
+        return [self.call(task, **args)]
 
     def call(self, task: str, **args: object) -> Any:
         return importlib.import_module(f"warpsmith.program.tasks.{task}").main(self.child, **args)

@@ -40,6 +40,8 @@ NEEDS: dict[str, str] = {
     "accumulation": "several micro-batches make one optimizer step",
     "training": "the step has a backward pass and an optimizer",
     "distributed": "several processes train together",
+    "replicas": "DistributedDataParallel averages the gradients",
+    "sharded": "fully_shard splits parameters over the ranks",
     "devices": "the machine has several GPUs",
     "operator-loop": "a Python loop calls the same small operators many times a step, in any order",
     "host-wait": "a line of the step waits for the device",
@@ -58,6 +60,7 @@ SIGNS: dict[str, str] = {
     "loader-switch": "a loader has workers or pins memory",
     "fewer-operators": "a step calls fewer operators",
     "recomputation": "a step calls more operators, because it computes some again",
+    "collectives": "a step calls fewer collectives, or DistributedDataParallel is set in another way",
 }
 """Signs of an optimization that the lab can look for in an edited program, keyed by the names that entries use."""
 
@@ -189,9 +192,18 @@ class NumericsCheck(Model):
     """One comparison of the values that both sides computed."""
 
     name: Literal[
-        "form", "integers", "values", "movement", "parameter", "buffers", "timed values", "timed movement"
+        "form",
+        "ranks",
+        "integers",
+        "values",
+        "movement",
+        "parameter",
+        "buffers",
+        "timed values",
+        "timed movement",
     ]
-    """`form`: number, types and shapes of the values. `integers`: equal exactly. `values`: all other values.
+    """`form`: number, types and shapes of the values. `ranks`: parameters that ranks of the original hold alike
+    are so in the edited program. `integers`: equal exactly. `values`: all other values.
     `movement`: displacement of all parameters together; `parameter`: of each one. `buffers`: other state.
     `timed values` and `timed movement`: of drawn steps among the timed ones."""
     worst: float = Field(ge=0)

@@ -26,8 +26,11 @@ PROGRAM_TASKS = {
         "cuda-graph-specialist",
         "capture the step in a CUDA graph, or the modules that allow it",
     ),
-    "distributed": ("program-specialist", "hide or bucket communication that no kernel hides"),
-    "parallelism": ("program-specialist", "shard parameters, gradients and optimizer state as memory demands"),
+    "distributed": ("distributed-specialist", "hide or spare communication, and give ranks equal work"),
+    "parallelism": (
+        "distributed-specialist",
+        "shard parameters, gradients and optimizer state as memory demands",
+    ),
 }
 """Tasks on whole programs, each with its agent and its work. An agent edits only within a trial."""
 
@@ -46,7 +49,10 @@ ARCHITECTURE_NAMES = {
 UNKNOWN_KERNEL = "unknown"
 """Stands for a kernel in a language that nobody named."""
 
-_TRIAL = "It edits within a trial: `warpsmith program apply ENTRY FILE --step STEP` opens one."
+_TRIAL = (
+    "It edits within a trial: `warpsmith program apply ENTRY FILE --step STEP` opens one; a script as it is "
+    "takes --command in place of both, and so do several ranks."
+)
 
 
 @dataclass(frozen=True)

@@ -43,8 +43,21 @@ class StepsRun(Model):
     """Time of all steps by the clock of the requesting process, until the device has finished."""
     values: tuple[StepValues, ...] = ()
     """Value of each step; empty if values were not requested. A single number is a float, also NaN."""
-    saved: str | None = None
-    """File of `torch.save` with the values and whole tensors, a dict for each step; null if not requested."""
+    others: tuple[tuple[StepValues, ...], ...] = ()
+    """The same for each further rank of a command."""
+    saved: tuple[str, ...] = ()
+    """File of `torch.save` of each rank, with the values and whole tensors, a dict for each step; empty if not
+    requested."""
+
+    @property
+    def broken_step(self) -> str:
+        """Return the first step that returned NaN or infinity, as `step 3 on rank 1`; empty if none did."""
+        number = self.first_nonfinite
+        if number is None:
+            return ""
+        steps = [values[number - self.first] for values in (self.values, *self.others)]
+        ranks = [f"rank {rank}" for rank, values in enumerate(steps) if not all_finite(values)]
+        return f"step {number}" + (f" on {' and '.join(ranks)}" if self.others else "")
 
     @property
     def seconds_per_step(self) -> float:
@@ -53,8 +66,11 @@ class StepsRun(Model):
 
     @property
     def first_nonfinite(self) -> int | None:
-        """Return the number of the first step that returned NaN or infinity, or None."""
-        return next((self.first + index for index, value in enumerate(self.values) if not all_finite(value)), None)
+        """Return the number of the first step that returned NaN or infinity on any rank, or None."""
+        for index, steps in enumerate(zip(self.values, *self.others, strict=True)):
+            if not all(map(all_finite, steps)):
+                return self.first + index
+        return None
 
 
 def all_finite(values: Mapping[str, float | TensorSummary]) -> bool:
@@ -92,6 +108,33 @@ class LoaderFacts(Model):
     """True if workers continue after an epoch."""
 
 
+class ReplicaFacts(Model):
+    """One DistributedDataParallel module."""
+
+    buckets: tuple[int, ...]
+    """Bytes of its buckets of gradients, in the order in which they are reduced; empty if unknown."""
+    cap_bytes: int | None
+    """Bytes that a bucket is filled to; null if unknown."""
+    unused_bytes: int | None
+    """Bytes of parameters that the last logged step did not use; null if unknown."""
+    find_unused: bool
+    """True if each step searches for unused parameters."""
+    bucket_views: bool
+    """True if gradients are views of the buckets, so that nothing is copied."""
+    static_graph: bool
+    """True if every step uses the same parameters."""
+    hook: str = ""
+    """Communication hook; empty without one."""
+
+    @property
+    def switches(self) -> str:
+        """Return its settings as arguments."""
+        return (
+            f"find_unused_parameters={self.find_unused}, gradient_as_bucket_view={self.bucket_views}, "
+            f"static_graph={self.static_graph}"
+        )
+
+
 class CompileEvent(Model):
     """One graph break or recompilation under torch.compile."""
 
@@ -119,6 +162,8 @@ class ObservedStep(Model):
     the CPU. A few composite operators, such as `aten::rms_norm`, include all that they call."""
     products: dict[str, int]
     """Calls of matrix products and convolutions by the dtype of their first operand."""
+    collectives: dict[str, int] = {}
+    """Calls of collectives by name, such as `c10d::allreduce_`."""
     backwards: int = Field(ge=0)
     """Number of backward passes."""
     optimizer_steps: int = Field(ge=0)
@@ -197,6 +242,12 @@ class ProgramFacts(Model):
     """Number of CUDAGraph objects."""
     world: int = Field(ge=1)
     """Number of processes of the distributed run; 1 without one."""
+    rank: int = Field(ge=0, default=0)
+    """Number of this process among them."""
+    replicas: tuple[ReplicaFacts, ...] = ()
+    """DistributedDataParallel modules of the program."""
+    sharded_modules: int = Field(ge=0, default=0)
+    """Number of modules whose parameters `fully_shard` splits over the ranks."""
     memory_peak: int = Field(ge=0)
     """Peak of bytes on the device; without a GPU, of resident bytes of the process."""
     memory_reserved: int = Field(ge=0)

@@ -16,7 +16,7 @@ from warpsmith.program.analysis import prerequisites
 from warpsmith.program.analysis.prerequisites import ProgramContext, ProgramInspection
 from warpsmith.program.capture.rules import Observation
 from warpsmith.program.lines.models import LineFinding, LineKind
-from warpsmith.program.models import LoaderFacts, OptimizerFacts
+from warpsmith.program.models import LoaderFacts, OptimizerFacts, ReplicaFacts
 from warpsmith.program.process.program import resolve_step_program
 
 H200 = hardware.read_target_page(projects.find_project(), "h200").target
@@ -25,6 +25,9 @@ CPU = ProgramContext(
 )  # fmt: skip
 GPU_FACTS = FACTS.model_copy(update={"gpu": True, "gpu_at_hand": True, "device": "NVIDIA H200"})
 GPU = replace(CPU, facts=GPU_FACTS, target=H200, gpus=1)
+REPLICA = ReplicaFacts(
+    buckets=(8,), cap_bytes=8, unused_bytes=0, find_unused=False, bucket_views=True, static_graph=False
+)
 ADAM = OptimizerFacts(kind="AdamW", tensors=12, fused=False, capturable=False)
 
 
@@ -84,15 +87,15 @@ def test_steps_are_watched_where_an_entry_needs_it(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_text("def train_step(): ...\n")
     unwatched = Started(path)
-    inspection = prerequisites.inspect_program(unwatched, watch=False, gpu=True)  # type: ignore[arg-type]
+    inspection = prerequisites.inspect_program(unwatched, CPU.facts, watch=False)  # type: ignore[arg-type]
     assert ([file.name for file in inspection.files], inspection.observations) == (
         ["train.py", "a.py", "z.py"],
         None,
     )
     assert unwatched.tasks == ["imported_files"]
-    watched = prerequisites.inspect_program(Started(path), watch=True, gpu=True)  # type: ignore[arg-type]
+    watched = prerequisites.inspect_program(Started(path), CPU.facts, watch=True)  # type: ignore[arg-type]
     assert (watched.observations, watched.lines and watched.lines.flops) == (found("certain"), 8.0)
-    failed = prerequisites.inspect_program(Started(path, fails=True), watch=True, gpu=True)  # type: ignore[arg-type]
+    failed = prerequisites.inspect_program(Started(path, fails=True), CPU.facts, watch=True)  # type: ignore[arg-type]
     assert (failed.observations, failed.lines) == (None, None)
     assert prerequisites.needs_watching(ProgramRules(needs=("gpu", "no-capture-blocker")))
     assert not prerequisites.needs_watching(ProgramRules(needs=("gpu",)))
@@ -217,6 +220,11 @@ def test_every_name_has_a_check():
         ("training", seen(CPU, backwards=0), "no", "no backward pass"),
         ("distributed", CPU, "no", "one process"),
         ("distributed", facts(CPU, world=4), "ok", "4 processes"),
+        ("distributed", replace(facts(CPU, world=4), differences=("net.weight",)), "no", "values of net.weight"),
+        ("replicas", CPU, "no", "no DistributedDataParallel"),
+        ("replicas", facts(CPU, replicas=(REPLICA,)), "ok", "static_graph=False"),
+        ("sharded", CPU, "no", "0 modules"),
+        ("sharded", facts(CPU, sharded_modules=4), "ok", "4 modules"),
         ("devices", replace(CPU, gpus=8), "ok", "8 GPUs"),
         ("devices", GPU, "no", "1 GPU"),
     ],
@@ -266,6 +274,7 @@ def test_the_shipped_entries_stand_together():
         "cuda-graphs-for-launch-bound", "torch-compile", "fused-optimizer", "scaled-dot-product-attention",
         "mixed-precision-bf16", "tf32-matrix-products", "channels-last", "pinned-memory-prefetch",
         "gradient-accumulation-fusion", "activation-checkpointing", "memory-pool", "gradient-bucketing-overlap",
+        "balanced-ranks", "data-parallel-switches", "one-reduction-per-step", "sharded-prefetch",
         "sharded-parallelism", "one-batched-call", "no-wait-in-step", "no-strided-copies",
     }  # fmt: skip
     for id, rules in entries.items():

@@ -9,6 +9,7 @@ from warpsmith.core.trial import ProgramRules
 from warpsmith.driver import routing
 from warpsmith.profiling.trace.models import Parts, Trace
 from warpsmith.program.analysis.models import Recommendation
+from warpsmith.program.analysis.ranks import AnalyzedRanks
 from warpsmith.program.analysis.recommend import complete_recommendation, recommend
 from warpsmith.program.analysis.step_profile import StepProfile
 from warpsmith.program.lines.raw_lines import WatchedLines
@@ -49,19 +50,61 @@ TRACE: dict[str, Any] = {
 """Two steps of 10 ms, half of each idle; everything that a rule could object to is as it should be."""
 
 
+REPORT: dict[str, Any] = {
+    "world": 2, "backend": "nccl", "collectives": [], "search_seconds": 0.0, "copy_seconds": 0.0,
+    "ranks": [
+        {
+            "rank": rank, "step_seconds": 0.01, "wait_seconds": 0.0, "own_seconds": 0.01,
+            "fastest_own_seconds": 0.0099, "slowest_own_seconds": 0.0101,
+            "collective_seconds": 0.002, "exposed_seconds": 0.0,
+        }
+        for rank in range(2)
+    ],
+}  # fmt: skip
+"""Two ranks that hide their collectives and wait for nobody."""
+
+
+def ranks_of(*changes: dict[str, Any], kind: str = "all_reduce", loading: float = 0.0, **more: Any) -> Any:
+    """Two ranks whose collectives of a kind, 6 MB a step, are exposed for 3 ms; `changes` of each rank."""
+    ranks = [dict(rank, exposed_seconds=0.003) for rank in REPORT["ranks"]]
+    for rank, change in zip(ranks, changes, strict=False):
+        rank.update(change)
+    item = {
+        "kind": kind, "calls": 6, "bytes": 6e6, "seconds": 0.004, "exposed_seconds": 0.003,
+        "transfer_seconds": None, "bus_rate": None,
+    }  # fmt: skip
+    report = {**REPORT, "ranks": ranks, "collectives": [item], **more}
+    return {"report": report, "memory_peaks": [1, 1], "loader_seconds": [0.0, loading]}
+
+
+EARLY = {"wait_seconds": 0.002, "own_seconds": 0.008, "fastest_own_seconds": 0.008, "slowest_own_seconds": 0.008}
+"""Rank 0 waits for rank 1 in every step."""
+HIDDEN = {"exposed_seconds": 0.0}
+REPLICA: dict[str, Any] = {
+    "buckets": [1_500_000], "cap_bytes": 25_000_000, "unused_bytes": 0, "find_unused": False,
+    "bucket_views": True, "static_graph": False,
+}  # fmt: skip
+
+
 def case(
     facts: dict[str, Any] | None = None,
     observed: dict[str, Any] | None = None,
     trace: dict[str, Any] | None = None,
     parts: dict[str, float] | None = None,
     lines: dict[str, Any] | None = None,
+    ranks: dict[str, Any] | None = None,
 ) -> StepProfile:
     told = Trace.model_validate(TRACE | (trace or {}))
     each = {name: seconds / 2 for name, seconds in told.parts} | (parts or {})
     made = ProgramFacts.model_validate(FACTS | (facts or {}) | {"observed": OBSERVED | (observed or {})})
     watched = WatchedLines.model_validate(lines) if lines else None
     command = ("train.py", "--step", "train_step")
-    return StepProfile(made, told, Parts.model_validate(each), command, ("-w", "8"), watched, Path("/path/to"))
+    together = AnalyzedRanks.model_validate(ranks) if ranks else None
+    parted = Parts.model_validate(each)
+    return StepProfile(made, told, parted, command, ("-w", "8"), watched, Path("/path/to"), together)
+
+
+BUCKETING = "gradient-bucketing-overlap"
 
 
 def kernel(name: str, family: str, seconds: float) -> dict[str, Any]:
@@ -144,6 +187,23 @@ FIRES: dict[str, tuple[dict[str, Any], float]] = {
         0.2,
     ),
     "sharded-parallelism": ({"facts": {"world": 4, "memory_peak": 90}}, 0.0),
+    "one-reduction-per-step": (
+        {
+            "facts": {"replicas": [REPLICA]},
+            "observed": {"backwards": 4, "optimizer_steps": 1},
+            "ranks": ranks_of(),
+        },
+        0.3 * (1 - 1 / 4),
+    ),
+    "data-parallel-switches": (
+        {
+            "facts": {"replicas": [{**REPLICA, "find_unused": True, "bucket_views": False}]},
+            "ranks": ranks_of(search_seconds=0.001, copy_seconds=0.0005),
+        },
+        0.15,
+    ),
+    "sharded-prefetch": ({"facts": {"sharded_modules": 3}, "ranks": ranks_of(kind="all_gather")}, 0.3),
+    "balanced-ranks": ({"ranks": ranks_of(EARLY)}, 0.2),
 }
 """For each entry the least that makes its rule speak, and the share that it then names."""
 
@@ -165,6 +225,10 @@ SILENT: dict[str, dict[str, Any]] = {
     "memory-pool": {"observed": {"allocation_seconds": 0.0}},
     "gradient-bucketing-overlap": {"trace": {"communication": None}},
     "sharded-parallelism": {"facts": {"world": 1, "memory_peak": 90}},
+    "one-reduction-per-step": {"facts": {"replicas": [{**REPLICA, "buckets": [6_000_000]}]}},
+    "data-parallel-switches": {"facts": {"replicas": [REPLICA]}},
+    "sharded-prefetch": {"ranks": ranks_of(HIDDEN, HIDDEN, kind="all_gather")},
+    "balanced-ranks": {"ranks": ranks_of(EARLY | {"slowest_own_seconds": 0.012})},
 }
 """What the program may have instead, and the rule says nothing."""
 
@@ -201,6 +265,27 @@ def test_a_rule_is_silent_where_there_is_nothing_to_do(entry: str) -> None:
     fires, instead = FIRES[entry][0], SILENT[entry]
     merged = {key: {**fires.get(key, {}), **instead.get(key, {})} for key in {*fires, *instead}}
     assert found(case(**merged), entry) is None
+
+
+def test_buckets_attack_what_no_wait_explains() -> None:
+    one = found(case(ranks=ranks_of({"wait_seconds": 0.002}), facts={"replicas": [REPLICA]}), BUCKETING)
+    assert one is not None
+    assert one.share == pytest.approx((0.001 + 0.003) / 2 / 0.01), "the average over the ranks"
+    assert "1 bucket (1.5 MB), filled up to 25 MB" in one.evidence
+    assert "bucket_cap_mb" in one.task
+    assert "without DistributedDataParallel" in found(case(ranks=ranks_of()), BUCKETING).evidence  # type: ignore[union-attr]
+    assert found(case(ranks=ranks_of(kind="all_gather")), BUCKETING) is None
+
+
+def test_the_data_of_the_slowest_rank_are_named_if_they_are_the_reason() -> None:
+    data, other = (
+        found(case(ranks=ranks_of(EARLY, loading=loading)), "balanced-ranks") for loading in (0.0015, 0)
+    )
+    assert data is not None
+    assert other is not None
+    assert "1.5 ms of them for its data" in data.evidence
+    assert "data of rank 1" in data.task
+    assert "rank 1 does more than rank 0" in other.task
 
 
 def test_what_only_a_gpu_shows_is_not_recommended_without_one() -> None:

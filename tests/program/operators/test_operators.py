@@ -129,7 +129,7 @@ def event(
 
 
 def events(*, work: list[TraceEvent], ops: list[TraceEvent], calls: list[TraceEvent]) -> TraceEvents:
-    return TraceEvents("trace.json", "0" * 64, "", "", None, work, ops, calls, [], ())
+    return TraceEvents("trace.json", "0" * 64, "", "", None, work, ops, calls, [], [], ())
 
 
 def test_a_kernel_is_of_the_innermost_operator_that_launched_it():

@@ -6,7 +6,7 @@ import pytest
 from trial_kit import FACTS, OBSERVED
 
 from warpsmith.core.trial import SIGNS, ProgramRules
-from warpsmith.program.models import LoaderFacts, OptimizerFacts, ProgramFacts
+from warpsmith.program.models import LoaderFacts, OptimizerFacts, ProgramFacts, ReplicaFacts
 from warpsmith.program.trials.edit_signs import check_sign
 
 pytestmark = pytest.mark.own_process
@@ -26,7 +26,12 @@ def loader(**switches: object) -> tuple[LoaderFacts, ...]:
 
 
 FUSED = (OptimizerFacts(kind="AdamW", tensors=4, fused=True),)
-EAGER = facts(operators={"aten::_softmax": 2, "aten::mm": 4}, loaders=loader())
+REPLICA = ReplicaFacts(
+    buckets=(8,), cap_bytes=8, unused_bytes=0, find_unused=True, bucket_views=True, static_graph=False
+)
+EAGER = facts(
+    operators={"aten::_softmax": 2, "aten::mm": 4}, collectives={"c10d::allreduce_": 9}, loaders=loader()
+)
 
 
 @pytest.mark.parametrize(
@@ -46,13 +51,15 @@ EAGER = facts(operators={"aten::_softmax": 2, "aten::mm": 4}, loaders=loader())
         ("loader-switch", facts(loaders=loader(pin_memory=True))),
         ("fewer-operators", facts(operators={"aten::mm": 4})),
         ("recomputation", facts(operators={"aten::_softmax": 3, "aten::mm": 6})),
+        ("collectives", facts(collectives={"c10d::allreduce_": 2})),
+        ("collectives", facts(collectives={"c10d::allreduce_": 9}, replicas=(REPLICA,))),
     ],
 )
 def test_a_sign_is_seen_in_the_edited_program_and_not_in_the_same_one(sign: str, edited: ProgramFacts) -> None:
     rules = ProgramRules(sign=sign)
     assert check_sign(rules, EAGER, edited).state == "ok"
     absent = check_sign(rules, EAGER, EAGER)
-    assert (absent.state, absent.name) == ("unknown" if sign == "loader-switch" else "no", sign)
+    assert (absent.state, absent.name) == ("unknown" if sign in ("loader-switch", "collectives") else "no", sign)
 
 
 def test_every_sign_is_tried_here_and_a_call_of_compile_alone_is_none() -> None:

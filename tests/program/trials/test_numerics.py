@@ -69,7 +69,8 @@ def recorded(folder: Path, text: str, jitter: float = 0.0, edited: str | None = 
         copies[program.path] = folder / "edited"
     with InProcess(program, copies, seed=11) as runner:
         runner.start()
-        return trajectory.record_trajectory(runner, jitter=jitter)  # type: ignore[arg-type]
+        (found,) = trajectory.record_trajectories(runner, jitter=jitter)  # type: ignore[arg-type]
+        return found
 
 
 @pytest.fixture(scope="module")

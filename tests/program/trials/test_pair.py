@@ -49,11 +49,12 @@ class Fake:
         losses = tuple({"value": float(first + n)} for n in range(count)) if values else ()
         return StepsRun(first=first, count=count, seconds=took, values=losses)
 
-    def call(self, task: str) -> object:
+    def call_ranks(self, task: str) -> list[object]:
         if task == "sketch":
-            return {"parameters": [["weight", [2], True, [0.1 * self.ran, 0.0]], ["ids", [1], False, [1.0]]]}
+            weight = ["weight", [2], True, [0.1 * self.ran, 0.0], False]
+            return [{"parameters": [weight, ["ids", [1], False, [1.0], False]]}]
         assert task == "reserved_memory"
-        return 1000 if self.side == ORIGINAL else 600
+        return [1000 if self.side == ORIGINAL else 600]
 
 
 @pytest.fixture(autouse=True)

@@ -71,6 +71,10 @@ class Channel:
             raise ChannelClosed("the message is not a JSON object")
         return message, descriptors
 
+    def fileno(self) -> int:
+        """Return the number of the socket, for `select` over several channels."""
+        return self._socket.fileno()
+
     def ready(self, seconds: float) -> bool:
         """Return whether something can be received within `seconds`."""
         return bool(select([self._socket], [], [], seconds)[0])

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from warpsmith.profiling.trace import names as trace_names
 from warpsmith.profiling.trace import rank as trace_rank
 from warpsmith.profiling.trace import region as trace_region
+from warpsmith.profiling.trace.collectives import WorkClass, classify_work
 from warpsmith.profiling.trace.intervals import Interval, clip, exclusive_time, length, subtract, union
 from warpsmith.profiling.trace.models import Communication, Copies, Gap, Gaps, Parts, Trace, TracedKernel, Waits
 from warpsmith.profiling.trace.read import TraceEvent, TraceEvents
@@ -43,7 +44,10 @@ def analyze_trace(events: TraceEvents, skip_seconds: float) -> Trace:
     slices = (
         clip_events(events.work, window.begin, window.end)
         if on_device
-        else self_times(events.operators, window.begin, window.end)
+        else [
+            *self_times(events.operators, window.begin, window.end),
+            *clip_events(events.collectives, window.begin, window.end),
+        ]
     )
     busy = union(piece.interval for piece in slices)
     idle = subtract([(window.begin, window.end)], busy)
@@ -83,23 +87,22 @@ def _parts(slices: Iterable[Slice], idle: Sequence[Interval], on_device: bool) -
     for piece in slices:
         classes[_class(piece.event)].append(piece.interval)
     kernels, collectives = union(classes["kernels"]), union(classes["communication"])
-    compute_or_talk = union([*kernels, *collectives])
+    exposed = subtract(collectives, kernels)
+    work = union([*kernels, *classes["wrappers"]])
     launches = [gap for gap in idle if on_device and gap[1] - gap[0] <= LAUNCH_GAP]
     return Parts(
-        kernels_seconds=length(kernels) / 1e9,
-        communication_seconds=length(subtract(collectives, kernels)) / 1e9,
-        copies_seconds=length(subtract(union(classes["copies"]), compute_or_talk)) / 1e9,
+        kernels_seconds=length(subtract(work, exposed)) / 1e9,
+        communication_seconds=length(exposed) / 1e9,
+        copies_seconds=length(subtract(union(classes["copies"]), union([*work, *exposed]))) / 1e9,
         launches_seconds=length(launches) / 1e9,
         host_seconds=(length(idle) - length(launches)) / 1e9,
     )
 
 
-def _class(event: TraceEvent) -> str:
+def _class(event: TraceEvent) -> WorkClass:
     if event.kind == "copy" and trace_names.short_kernel_name(event.name) in trace_names.HOST_COPIES:
         return "copies"
-    if event.kind == "kernel" and trace_names.kernel_family(event.name) == "communication":
-        return "communication"
-    return "kernels"
+    return classify_work(event.kind, event.name)
 
 
 def _kernels(slices: Iterable[Slice]) -> list[TracedKernel]:

@@ -21,7 +21,7 @@ SHORT_NAME_LENGTH = 48
 HOST_COPIES = ("Memcpy HtoD", "Memcpy DtoH")
 """Short names of copies between host and device."""
 
-_OPERATORS = ("aten::", "autograd::", "torch::", "c10d::")
+_OPERATORS = ("aten::", "autograd::", "torch::", "c10d::", "_c10d")
 _WRAPPERS = {
     "elementwise": re.compile(r"elementwise"),
     "reduce": re.compile(r"reduce_kernel$|DeviceReduce"),
@@ -41,7 +41,7 @@ _ELEMENTWISE_OPS = (
     "lerp|addcmul|addcdiv|square|sign|floor|ceil|round|maximum|minimum|eq|ne|lt|le|gt|ge|logical_[a-z]+|"
     "bitwise_[a-z]+|bernoulli|uniform|normal|random|dropout|native_dropout|nan_to_num|erf|mse_loss"
 )
-_COMMUNICATION = "nccl|rccl|^c10d::|^gloo:|all_?reduce|reduce_?scatter|all_?gather"
+_COMMUNICATION = "nccl|rccl|^_?c10d|^gloo:|all_?reduce|reduce_?scatter|all_?gather"
 _OPTIMIZER = "^foreach|^aten::_foreach|^aten::_fused_(?:adam|sgd)|multi_tensor|fused_?adam"
 _NORMALISATION = r"norm(?!al)|rowwisemoments|^bn_|gammabeta"
 _MATRIX = "gemm|gemv|cutlass|cublas|nvjet|xmma|wgmma|matmul|^cijk_|splitk|^dot_kernel"

@@ -37,7 +37,11 @@ _WORDS = {
     "launches_seconds": "idle in short gaps (launches)",
     "host_seconds": "idle in longer gaps (host)",
 }
-_CPU_WORDS = {"kernels_seconds": "in PyTorch's operators", "host_seconds": "outside of them"}
+_CPU_WORDS = {
+    "kernels_seconds": "in PyTorch's operators",
+    "communication_seconds": "exposed communication",
+    "host_seconds": "outside of them",
+}
 
 
 def classify_bound(parts: Parts, on_device: bool) -> tuple[Bound, str]:

@@ -6,12 +6,13 @@ import gzip
 import json
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from warpsmith import files
 from warpsmith.errors import CorruptRecord, MissingInput, Misuse
+from warpsmith.profiling.trace.collectives import GLOO_PREFIX, Collective, read_collective
 from warpsmith.profiling.trace.intervals import length, union
 from warpsmith.profiling.trace.names import SCRIPT_KEY
 
@@ -28,7 +29,7 @@ class TraceEvent(NamedTuple):
     name: str
     """Full name."""
     kind: str
-    """`kernel`, `copy`, `memset` on a device; `operator`, `call`, `range` on the CPU."""
+    """`kernel`, `copy`, `memset` on a device; `operator`, `call`, `range`, `collective` on the CPU."""
     begin: int
     """Nanoseconds."""
     end: int
@@ -39,6 +40,8 @@ class TraceEvent(NamedTuple):
     """Number that a device event shares with the call that caused it."""
     bytes: int | None
     """Bytes of a copy; None if the trace does not contain them."""
+    collective: Collective | None = None
+    """Collective that it is; None for other work."""
 
 
 class TraceEvents(NamedTuple):
@@ -57,11 +60,23 @@ class TraceEvents(NamedTuple):
     """Calls of the device's runtime library."""
     ranges: list[TraceEvent]
     """Ranges that the script marked with `record_function` or NVTX."""
+    collectives: list[TraceEvent]
+    """Collectives on the CPU; those on a device are part of its work."""
     notes: tuple[str, ...]
+    origin: int = 0
+    """Time that the events count from, in nanoseconds of the host's clock."""
+    world: int = 1
+    """Number of processes of the distributed run."""
+    backend: str = ""
+    """Name of the backend of its collectives; empty if the trace does not tell."""
 
 
-def load_trace(path: Path) -> TraceEvents:
+def load_trace(path: Path, world: int = 1) -> TraceEvents:
     """Read a trace, plain or gzip-compressed.
+
+    Args:
+        path: the file.
+        world: number of ranks, if the trace does not tell, as one that begins before they know each other.
 
     Raises:
         MissingInput: there is no such file, or it has neither kernels nor operators.
@@ -69,7 +84,9 @@ def load_trace(path: Path) -> TraceEvents:
         Misuse: it is JSON of another form.
     """
     content = _parse(path)
-    events = [event for raw in content["traceEvents"] if (event := _event(raw)) is not None]
+    distributed = _distributed(content)
+    world = _int_or_none(distributed.get("world_size")) or world
+    events = [event for raw in content["traceEvents"] if (event := _event(raw, world)) is not None]
     by_kind: defaultdict[str, list[TraceEvent]] = defaultdict(list)
     for event in events:
         by_kind[event.kind].append(event)
@@ -82,12 +99,16 @@ def load_trace(path: Path) -> TraceEvents:
         sha256=files.file_sha256(path),
         script=str(content.get(SCRIPT_KEY, "")),
         device=_device_name(content, device),
-        rank=_rank(content),
+        rank=_int_or_none(distributed.get("rank")),
         work=work,
         operators=by_kind["operator"],
         calls=by_kind["call"],
         ranges=by_kind["range"],
+        collectives=by_kind["collective"],
         notes=notes,
+        origin=_int_or_none(content.get("baseTimeNanoseconds")) or 0,
+        world=world,
+        backend=str(distributed.get("backend") or _backend(by_kind)),
     )
 
 
@@ -106,7 +127,7 @@ def _parse(path: Path) -> dict[str, Any]:
     return content
 
 
-def _event(raw: Any) -> TraceEvent | None:  # noqa: ANN401 - JSON
+def _event(raw: Any, world: int) -> TraceEvent | None:  # noqa: ANN401 - JSON
     if not isinstance(raw, dict) or raw.get("ph") != "X":
         return None
     category = str(raw.get("cat", "")).lower()
@@ -122,9 +143,13 @@ def _event(raw: Any) -> TraceEvent | None:  # noqa: ANN401 - JSON
         if category in _DEVICE
         else (str(raw.get("pid")), str(raw.get("tid")))
     )
+    name = str(raw.get("name", ""))
+    if kind == "range" and name.startswith(GLOO_PREFIX):
+        kind = "collective"
     return TraceEvent(
-        str(raw.get("name", "")), kind, start, start + round(duration * 1000), lane,
+        name, kind, start, start + round(duration * 1000), lane,
         _int_or_none(args.get("correlation")), _int_or_none(args.get("bytes")),
+        read_collective(name, args, world) if kind in ("kernel", "collective") else None,
     )  # fmt: skip
 
 
@@ -158,6 +183,15 @@ def _device_name(content: Mapping[str, Any], device: str | None) -> str:
     return next((str(d.get("name", "")) for d in devices if str(d.get("id")) == device), "")
 
 
-def _rank(content: Mapping[str, Any]) -> int | None:
+def _backend(events: Mapping[str, Sequence[TraceEvent]]) -> str:
+    """Return the backend that the names of collectives tell; empty if none does."""
+    if events["collective"]:
+        return "gloo"
+    names = {event.name[:4].lower() for event in events["kernel"] if event.collective is not None}
+    return next((name for name in ("nccl", "rccl") if name in names), "")
+
+
+def _distributed(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what the trace says of the distributed run; empty without one."""
     distributed = content.get("distributedInfo")
-    return _int_or_none(distributed.get("rank")) if isinstance(distributed, dict) else None
+    return distributed if isinstance(distributed, dict) else {}

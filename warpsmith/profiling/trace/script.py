@@ -24,6 +24,11 @@ FILE = "trace.json.gz"
 _STDERR_FD = 2
 
 
+def rank_file(rank: int) -> str:
+    """Return the file name of the Chrome trace of a rank; that of the first is `FILE`."""
+    return f"trace.rank{rank}.json.gz" if rank else FILE
+
+
 def analyze_trace_file(path: Path, *, skip_seconds: float = 0.0) -> Trace:
     """Analyze a Chrome trace by torch.profiler, on any machine; one file is one rank.
 

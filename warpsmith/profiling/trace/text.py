@@ -73,15 +73,16 @@ def _waits(trace: Trace) -> Iterator[str]:
 
 def _copy_text(copies: Copies) -> str:
     memory = {True: " pageable", False: " pinned", None: ""}[copies.pageable]
-    size = "" if copies.bytes is None else f", {_size(copies.bytes)}"
+    size = "" if copies.bytes is None else f", {format_bytes(copies.bytes)}"
     return f"{copies.count} {copies.kind}{memory} {format_duration(copies.seconds)}{size}"
 
 
-def _size(count: int) -> str:
+def format_bytes(count: float) -> str:
+    """Format bytes with three digits, as `1.58 MB`."""
     for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= size:
             return f"{count / size:.3g} {unit}"
-    return f"{count} B"
+    return f"{count:.0f} B"
 
 
 def _kernels(trace: Trace, rows: int) -> Iterator[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from warpsmith.profiling.trace.text import format_duration
 from warpsmith.program.analysis import throughput
 from warpsmith.program.analysis.models import Analysis, Recommendation
+from warpsmith.program.analysis.ranks import format_ranks
 
 _NAME_WIDTH = 44
 _HOTSPOTS = 5
@@ -20,6 +21,7 @@ def format_analysis(analysis: Analysis) -> str:
             [
                 *_format_head(analysis),
                 *_format_hotspots(analysis),
+                *(format_ranks(analysis.ranks, analysis.facts) if analysis.ranks else ()),
                 *_format_findings(analysis),
                 *_format_lines(analysis),
                 *_format_recommendations(analysis),

@@ -12,16 +12,18 @@ from warpsmith import files
 from warpsmith.core.base import this_minute
 from warpsmith.core.text import Tell
 from warpsmith.lab.machine import hardware
+from warpsmith.profiling.trace import analysis as trace_analysis
 from warpsmith.profiling.trace import names as trace_names
 from warpsmith.profiling.trace import rank as trace_rank
 from warpsmith.profiling.trace.models import Parts, Trace
+from warpsmith.profiling.trace.read import load_trace
 from warpsmith.program.analysis import models as model
 from warpsmith.program.analysis import prerequisites, recommend, record_names, throughput
 from warpsmith.program.analysis.models import Analysis, AnalyzedProgram, Hotspot
 from warpsmith.program.analysis.prerequisites import ProgramInspection
+from warpsmith.program.analysis.ranks import AnalyzedRanks, analyze_ranks
 from warpsmith.program.analysis.step_profile import StepProfile
 from warpsmith.program.analysis.throughput import StepWork
-from warpsmith.program.lines.raw_lines import WatchedLines
 from warpsmith.program.models import ProgramFacts
 from warpsmith.program.process import command
 from warpsmith.program.process.program import Program
@@ -157,9 +159,12 @@ def _record_command(
     tell(f"{program.label} under torch.profiler")
     result = command.run_shell_program(program, scratch_folder(project, program), steps=steps, timeout=timeout)
     step_seconds = result.trace.region.seconds / result.trace.repetitions
+    world = len(result.rank_traces)
+    ranks = analyze_ranks(result.rank_facts, [load_trace(path, world) for path in result.rank_traces], steps)
     analysis = _build_analysis(
-        project, program, result.facts, result.trace, step_seconds, result.trace.repetitions, None, None
-    )
+        project, program, result.facts, result.trace, step_seconds, result.trace.repetitions, "",
+        ProgramInspection(), ranks,
+    )  # fmt: skip
     return analysis, ProgramInspection()
 
 
@@ -175,26 +180,29 @@ def _measure_steps(
         tell(f"{program.label}: timing its steps")
         step_seconds, broken_step = _time_steps(runner, count, 0 if brief else _REPEATS)
         tell(f"{program.label}: observing one step")
-        facts = runner.observe()
+        rank_facts = runner.observe_ranks()
+        facts = rank_facts[0]
         tell(f"{program.label}: {count} steps under torch.profiler")
-        trace = runner.trace(count, folder)
+        rank_traces = [load_trace(path) for path in runner.write_traces(count, folder)]
         tell(f"{program.label}: watching steps line by line")
-        inspection = prerequisites.inspect_program(runner, watch=True, gpu=facts.gpu)
+        inspection = prerequisites.inspect_program(runner, facts, watch=True)
+    trace = trace_analysis.analyze_trace(rank_traces[0], 0.0)
+    ranks = analyze_ranks(rank_facts, rank_traces)
     return (
-        _build_analysis(project, program, facts, trace, step_seconds, count, broken_step, inspection.lines),
+        _build_analysis(project, program, facts, trace, step_seconds, count, broken_step, inspection, ranks),
         inspection,
     )
 
 
-def _time_steps(runner: Runner, count: int, repeat_count: int) -> tuple[float, int | None]:
-    """Return the seconds per warm step, and the index of the first step that returned NaN or infinity."""
+def _time_steps(runner: Runner, count: int, repeat_count: int) -> tuple[float, str]:
+    """Return the seconds per warm step, and the first step that returned NaN or infinity in words."""
     warm_up = runner.run(_WARM_UP)
     sample = runner.run(count)
     repeat_steps = min(_MOST_STEPS, max(count, ceil(_SECONDS / sample.seconds_per_step)))
     repeats = [runner.run(repeat_steps, values=False) for _ in range(repeat_count)] or [sample]
-    return statistics.median(batch.seconds_per_step for batch in repeats), next(
-        (batch.first_nonfinite for batch in (warm_up, sample) if batch.first_nonfinite is not None), None
-    )
+    return statistics.median(
+        batch.seconds_per_step for batch in repeats
+    ), warm_up.broken_step or sample.broken_step
 
 
 def _build_analysis(
@@ -204,13 +212,17 @@ def _build_analysis(
     trace: Trace,
     step_seconds: float,
     steps: int,
-    broken_step: int | None,
-    watched: WatchedLines | None,
+    broken_step: str,
+    inspection: ProgramInspection,
+    ranks: AnalyzedRanks | None,
 ) -> Analysis:
     parts = split_step(trace, step_seconds)
     words, args = _command_words(project, program)
-    profile = StepProfile(facts, trace, parts, words, args, watched, program.folder)
+    profile = StepProfile(facts, trace, parts, words, args, inspection.lines, program.folder, ranks)
     bound, reason = trace_rank.classify_bound(parts, trace.evidence == "gpu")
+    if ranks is not None:
+        report = ranks.report
+        reason += f"; rank 0 waits for later ranks {report.share_of(report.ranks[0].wait_seconds):.0%} of a step"
     return Analysis(
         subject=analyzed_program(project, program),
         made=this_minute(),
@@ -221,12 +233,13 @@ def _build_analysis(
         parts=parts,
         idle_share=profile.idle_share,
         hotspots=tuple(_list_hotspots(profile)),
-        findings=tuple(_list_findings(profile, broken_step)),
+        findings=tuple(_list_findings(profile, broken_step, inspection.differences)),
         lines=profile.lines,
         recommendations=recommend.recommend(profile),
         facts=facts,
         trace=trace.model_copy(update={"source": project.relative(Path(trace.source))}),
-        broken=broken_step is not None,
+        ranks=ranks,
+        broken=bool(broken_step),
     )
 
 
@@ -253,10 +266,13 @@ def _list_hotspots(profile: StepProfile) -> Iterator[Hotspot]:
         )
 
 
-def _list_findings(profile: StepProfile, broken_step: int | None) -> Iterator[str]:
+def _list_findings(profile: StepProfile, broken_step: str, differences: Sequence[str]) -> Iterator[str]:
     facts, observed = profile.facts, profile.observed
-    if broken_step is not None:
-        yield f"Step {broken_step} returned NaN or infinity: fix that first, or no optimization can be judged."
+    if broken_step:
+        words = broken_step[0].upper() + broken_step[1:]
+        yield f"{words} returned NaN or infinity: fix that first, or no optimization can be judged."
+    if differences:
+        yield f"{prerequisites.describe_rank_differences(differences)}."
     if facts.gpu_at_hand and not facts.gpu:
         yield "The machine has a GPU that the program does not use."
     if not facts.gpu:
@@ -269,7 +285,7 @@ def _list_findings(profile: StepProfile, broken_step: int | None) -> Iterator[st
     if profile.watched is None:
         yield "No lines are named: " + (
             "they are watched only in a step that is called as a function."
-            if observed.returns is None
+            if observed.returns is None or profile.program[0] == "--command"
             else "the step fails, or takes too long, while it is watched line by line."
         )
     if observed.backwards and not observed.optimizer_steps and facts.optimizers:

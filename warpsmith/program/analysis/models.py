@@ -8,6 +8,7 @@ from pydantic import Field
 
 from warpsmith.core.base import Minute, Model, Sha256, Slug
 from warpsmith.profiling.trace.models import Bound, Parts, Trace
+from warpsmith.program.analysis.ranks import AnalyzedRanks
 from warpsmith.program.analysis.throughput import StepLimit, StepWork
 from warpsmith.program.lines.models import LineFinding
 from warpsmith.program.models import ProgramFacts
@@ -119,7 +120,9 @@ class Analysis(Model):
     facts: ProgramFacts
     """Facts about the program."""
     trace: Trace
-    """Analysis of the trace."""
+    """Analysis of the trace; with several ranks, of the first one's."""
+    ranks: AnalyzedRanks | None = None
+    """All ranks of the program; null if it has only one."""
     work: StepWork | None = None
     """Data that one step handles; null if it is unknown."""
     limit: StepLimit | None = None

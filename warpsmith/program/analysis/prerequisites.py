@@ -22,6 +22,7 @@ from warpsmith.program.lines.models import LineFinding, LineKind
 from warpsmith.program.lines.raw_lines import WatchedLines
 from warpsmith.program.lines.watch import watch_lines
 from warpsmith.program.models import ProgramFacts
+from warpsmith.program.process import replicas
 from warpsmith.program.process.program import Program
 from warpsmith.program.process.runner import Runner
 from warpsmith.project import Project
@@ -61,6 +62,8 @@ class ProgramContext:
     """Blockers of a capture in the watched steps; None if no steps were watched."""
     lines: tuple[LineFinding, ...] | None = None
     """Lines of the watched steps that cost time; None if no steps were watched."""
+    differences: tuple[str, ...] = ()
+    """Parameters that have other values on other ranks."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,8 @@ class ProgramInspection:
     """Blockers in the watched steps; None if no steps were watched."""
     lines: WatchedLines | None = None
     """Counts by line; None if no steps were watched."""
+    differences: tuple[str, ...] = ()
+    """Parameters that have other values on other ranks."""
 
 
 @dataclass(frozen=True)
@@ -93,19 +98,22 @@ def needs_watching(rules: ProgramRules) -> bool:
     return any(name in rules.needs for name in _WATCHED_NEEDS)
 
 
-def inspect_program(runner: Runner, *, watch: bool, gpu: bool) -> ProgramInspection:
+def inspect_program(runner: Runner, facts: ProgramFacts, *, watch: bool) -> ProgramInspection:
     """List a started program's own files, and with `watch` the blockers of a capture and the lines of its steps.
 
-    A step that fails while it is watched ends the program's process and leaves both unknown. `gpu`: the program
-    uses a GPU.
+    A step that fails while it is watched ends the program's process and leaves both unknown. `facts` are those of
+    the program.
     """
     path = runner.program.path
     imported = runner.call("imported_files", root=str(runner.program.folder))
     own_files = tuple(dict.fromkeys((path, *sorted(map(Path, imported)))))
-    if not watch or runner.program.command is not None:
+    if runner.program.command is not None:
+        differences = replicas.differing_parameters(runner.call_ranks("sketch")) if facts.world > 1 else []
+        return ProgramInspection(own_files, differences=tuple(differences))
+    if not watch:
         return ProgramInspection(own_files)
     try:
-        report = watch_lines(runner, gpu=gpu)
+        report = watch_lines(runner, gpu=facts.gpu)
         return ProgramInspection(own_files, report.observations, report.lines)
     except WarpsmithError:
         return ProgramInspection(own_files)
@@ -128,6 +136,7 @@ def gather_context(
         sources=tuple(dict.fromkeys((*inspection.files, *files))),
         observations=inspection.observations,
         lines=lines,
+        differences=inspection.differences,
     )
 
 
@@ -361,9 +370,31 @@ def _check_training(context: ProgramContext) -> _CheckResult:
 
 
 def _check_distributed(context: ProgramContext) -> _CheckResult:
-    if context.facts.world > 1:
-        return _CheckResult("ok", f"{context.facts.world} processes train together")
-    return _CheckResult("no", "only one process trains")
+    if context.facts.world == 1:
+        return _CheckResult("no", "only one process trains")
+    if context.differences:
+        return _CheckResult("no", describe_rank_differences(context.differences))
+    return _CheckResult("ok", f"{context.facts.world} processes train together")
+
+
+def _check_replicas(context: ProgramContext) -> _CheckResult:
+    if context.facts.replicas:
+        return _CheckResult("ok", context.facts.replicas[0].switches)
+    return _CheckResult("no", "it has no DistributedDataParallel")
+
+
+def _check_sharded(context: ProgramContext) -> _CheckResult:
+    count = context.facts.sharded_modules
+    return _CheckResult("ok" if count else "no", f"fully_shard splits {count} modules")
+
+
+def describe_rank_differences(names: Sequence[str]) -> str:
+    """Describe parameters that have other values on other ranks, and what to do about it."""
+    more = f" and {len(names) - 1} more parameters" if len(names) > 1 else ""
+    return (
+        f"the ranks hold different values of {names[0]}{more}: they train apart; make the model from one seed or "
+        "broadcast rank 0's parameters, and average gradients over all ranks in each step"
+    )
 
 
 def _check_lines(context: ProgramContext, kind: LineKind, absent: str) -> _CheckResult:
@@ -414,6 +445,8 @@ CHECKS: dict[str, Callable[[ProgramContext], _CheckResult]] = {
     "accumulation": _check_accumulation,
     "training": _check_training,
     "distributed": _check_distributed,
+    "replicas": _check_replicas,
+    "sharded": _check_sharded,
     "devices": _check_devices,
     "operator-loop": _check_operator_loop,
     "host-wait": _check_host_wait,

@@ -8,8 +8,10 @@ from warpsmith.core.trial import ProgramRules
 from warpsmith.profiling.trace import names as trace_names
 from warpsmith.profiling.trace.models import Family
 from warpsmith.profiling.trace.rank import LEAST_SHARE
-from warpsmith.program.analysis.models import Level, Recommendation, amdahl_bound, impact_level
+from warpsmith.program.analysis import rank_rules
+from warpsmith.program.analysis.models import Level, Recommendation, impact_level
 from warpsmith.program.analysis.prerequisites import FUSED_OPTIMIZERS
+from warpsmith.program.analysis.recommendation import build_recommendation, recommend_if_worthwhile
 from warpsmith.program.analysis.step_profile import StepProfile
 from warpsmith.program.lines.models import LineFinding
 
@@ -83,7 +85,7 @@ def _recommend_cuda_graphs(profile: StepProfile) -> Iterator[Recommendation]:
     count = profile.waits_per_step
     waits = f"; the host waits for the device {count:.0f} times per step" if count >= 1 else ""
     half = profile.trace.median_kernel_seconds * 1e6
-    yield from _recommend_if_worthwhile(
+    yield from recommend_if_worthwhile(
         "CUDA graphs", "cuda-graphs-for-launch-bound", gaps, "Medium", "Medium",
         f"{launches:.0f} kernels per step, half of them under {half:.1f} us; the device is idle for {gaps:.0%} of "
         f"the step in gaps as short as a launch{waits}",
@@ -104,7 +106,7 @@ def _recommend_compile(profile: StepProfile) -> Iterator[Recommendation]:
     )
     layout_share = _default_layout_share(profile)
     layout_note = f", convolutions whose layout it may change {layout_share:.0%}" if layout_share else ""
-    yield from _recommend_if_worthwhile(
+    yield from recommend_if_worthwhile(
         "torch.compile", "torch-compile", min(1.0, kernel_share + gaps + layout_share), "Low", "Medium",
         f"elementwise operators, reductions, norms and copies take {kernel_share:.0%} of the step{loop_note}, "
         f"launch gaps {gaps:.0%}{layout_note}{fusable_note}",
@@ -127,7 +129,7 @@ def _recommend_fused_optimizer(profile: StepProfile) -> Iterator[Recommendation]
     if share >= LEAST_SHARE:
         location, package = profile.optimizer_line
         at = f", called at {location}" if location else ""
-        yield _build_recommendation(
+        yield build_recommendation(
             "Fused optimizer", "fused-optimizer", share, "Low", "Low",
             f"{names} without fused=True: its steps take {share:.0%}{at}", "Give the optimizer fused=True.",
             lines=(location,) if location else (), packages=(package,) if package else (),
@@ -146,7 +148,7 @@ def _recommend_attention(profile: StepProfile) -> Iterator[Recommendation]:
         return
     locations = profile.operator_lines("aten::_softmax")
     at = f"; softmax at {locations[0][0]}" if locations else ""
-    yield _build_recommendation(
+    yield build_recommendation(
         "scaled_dot_product_attention", "scaled-dot-product-attention", share, "Low", "Low",
         f"{softmaxes} softmaxes between {products} batched products, and no fused attention: together {share:.0%}"
         f"{profile.share_source(*_ATTENTION_OPERATORS)}{at}",
@@ -164,13 +166,13 @@ def _recommend_precision(profile: StepProfile) -> Iterator[Recommendation]:
     products = sum(profile.observed.products.values())
     evidence = f"{float32_products} of {products} products and convolutions per step are in float32"
     if not profile.observed.autocast:
-        yield from _recommend_if_worthwhile(
+        yield from recommend_if_worthwhile(
             "Mixed precision, bfloat16", "mixed-precision-bf16", share, "Low", "Medium",
             f"{evidence} and take {share:.0%}",
             "Run the forward pass under torch.autocast in bfloat16, parameters and optimizer in float32.",
         )  # fmt: skip
     if not profile.facts.tf32_products:
-        yield from _recommend_if_worthwhile(
+        yield from recommend_if_worthwhile(
             "TF32 matrix products", "tf32-matrix-products", matrix_share, "Low", "Low",
             f"{evidence}, matrix products without TF32, which take {matrix_share:.0%}",
             'torch.set_float32_matmul_precision("high").',
@@ -179,7 +181,7 @@ def _recommend_precision(profile: StepProfile) -> Iterator[Recommendation]:
 
 def _recommend_channels_last(profile: StepProfile) -> Iterator[Recommendation]:
     share = _default_layout_share(profile)
-    yield from _recommend_if_worthwhile(
+    yield from recommend_if_worthwhile(
         "Channels-last", "channels-last", share, "Low", "Low",
         f"{profile.observed.convolutions} convolutions per step in the default layout take {share:.0%}",
         "Move the model and its images to torch.channels_last.",
@@ -211,7 +213,7 @@ def _recommend_loading(profile: StepProfile) -> Iterator[Recommendation]:
     reasons += (
         [f"{pageable:.0f} copies per step from pageable memory, {copy_share:.0%} exposed"] if pageable else []
     )
-    yield from _recommend_if_worthwhile(
+    yield from recommend_if_worthwhile(
         "Pinned memory and prefetch", "pinned-memory-prefetch", min(1.0, loader_share + copy_share), "Low", "Low",
         "; ".join(reasons),
         "Load in workers ahead of time, pin batches, copy with non_blocking=True.",
@@ -222,7 +224,7 @@ def _recommend_accumulation(profile: StepProfile) -> Iterator[Recommendation]:
     observed = profile.observed
     if not observed.accumulates or not profile.facts.gpu:
         return
-    yield from _recommend_if_worthwhile(
+    yield from recommend_if_worthwhile(
         "Gradient accumulation fusion", "gradient-accumulation-fusion", profile.idle_share, "Medium", "Low",
         f"{observed.backwards} backward passes for {observed.optimizer_steps} optimizer steps, the device is idle "
         f"for {profile.idle_share:.0%}, and {1 - profile.memory_share:.0%} of its memory is free",
@@ -237,12 +239,12 @@ def _recommend_memory(profile: StepProfile) -> Iterator[Recommendation]:
         f"{profile.facts.memory_peak / 1e9:.3g} GB of {profile.facts.memory_total / 1e9:.3g} GB in use at the peak"
     )
     if profile.memory_share >= _MEMORY_FULL and profile.observed.backwards:
-        yield _build_recommendation(
+        yield build_recommendation(
             "Activation checkpointing", "activation-checkpointing", 0.0, "Medium", "Low", full,
             "Recompute cheap parts in the backward pass, so that a larger batch fits.", "Medium",
         )  # fmt: skip
     if profile.memory_share >= _MEMORY_FULL and profile.facts.world > 1:
-        yield _build_recommendation(
+        yield build_recommendation(
             "Sharded parallelism", "sharded-parallelism", 0.0, "High", "Medium",
             f"{full} on each of {profile.facts.world} ranks", "Shard parameters, gradients and optimizer state.",
             "Medium",
@@ -251,26 +253,13 @@ def _recommend_memory(profile: StepProfile) -> Iterator[Recommendation]:
     retries = profile.facts.allocation_retries
     spare = (profile.facts.memory_reserved - profile.facts.memory_peak) / max(1, profile.facts.memory_total)
     if retries or share >= LEAST_SHARE or spare >= _MEMORY_FRAGMENTED:
-        yield _build_recommendation(
+        yield build_recommendation(
             "Memory pool", "memory-pool", share, "Low", "Low",
             f"the allocator requests device memory during {share:.0%} of the step, released its cache {retries} "
             f"times, and holds {max(0.0, spare):.0%} of the device memory beyond its peak use",
             "Allocate once, and let PyTorch's allocator grow its segments.",
             "Medium" if retries or spare >= _MEMORY_FRAGMENTED else None,
         )  # fmt: skip
-
-
-def _recommend_bucketing(profile: StepProfile) -> Iterator[Recommendation]:
-    communication = profile.trace.communication
-    if communication is None:
-        return
-    share = profile.share_of(profile.parts.communication_seconds)
-    count = communication.count / profile.trace.repetitions
-    yield from _recommend_if_worthwhile(
-        "Gradient bucketing and overlap", "gradient-bucketing-overlap", share, "Medium", "Low",
-        f"{count:.0f} collectives per step on {profile.facts.world} ranks, {share:.0%} of the step exposed",
-        "Bucket gradients, start collectives as soon as they are ready, send fewer bytes.",
-    )  # fmt: skip
 
 
 def _recommend_fewer_waits(profile: StepProfile) -> Iterator[Recommendation]:
@@ -280,7 +269,7 @@ def _recommend_fewer_waits(profile: StepProfile) -> Iterator[Recommendation]:
     gap = profile.trace.gaps.largest[0].host if profile.trace.gaps.largest else None
     lines = profile.list_lines("wait")
     line_note = f"; {_format_lines(lines)}" if lines else ""
-    yield from _recommend_if_worthwhile(
+    yield from recommend_if_worthwhile(
         "No waiting inside the step", "no-wait-in-step", host, "Low", "Low",
         f"the host waits for the device {profile.waits_per_step:.0f} times per step; gaps longer than a launch "
         f"take {host:.0%}, the largest in {gap or 'plain Python'}{line_note}",
@@ -293,7 +282,7 @@ def _recommend_batched_call(profile: StepProfile) -> Iterator[Recommendation]:
     loops = [line for line in profile.list_lines("loop") if not line.sequential and not line.package]
     share = min(1.0, sum(line.share or 0 for line in loops))
     effort: Level = "Low" if all(len(line.operators) <= _SIMPLE_LOOP for line in loops) else "Medium"
-    yield from _recommend_if_worthwhile(
+    yield from recommend_if_worthwhile(
         "One batched call instead of a loop", "one-batched-call", share, effort, "Low",
         f"{_format_lines(loops)}: the {'loop takes' if len(loops) == 1 else 'loops take'} {share:.0%}",
         "Stack what the loop goes over, and write its body once over the whole: as many calls as the body has.",
@@ -305,7 +294,7 @@ def _recommend_fewer_copies(profile: StepProfile) -> Iterator[Recommendation]:
     copies = [line for line in profile.list_lines("copy") if not line.package]
     share = min(1.0, sum(line.share or 0 for line in copies))
     total = sum(line.bytes or 0 for line in copies)
-    yield from _recommend_if_worthwhile(
+    yield from recommend_if_worthwhile(
         "No copies of strided tensors", "no-strided-copies", share, "Low", "Low",
         f"{_format_lines(copies)}: together {total / 1e6:.3g} MB and {share:.0%}",
         "Make each tensor in the order that its reader needs, or let the reader take strides.",
@@ -322,7 +311,7 @@ def _recommend_kernels(profile: StepProfile) -> Iterator[Recommendation]:
         locations = profile.operator_lines(name)
         lines = tuple(location for location, _ in locations[:_LISTED])
         origin = f", most at {lines[0]}" if lines else ""
-        yield _build_recommendation(
+        yield build_recommendation(
             f"A kernel for {name}", None, share, "High", "Medium",
             f"{calls} calls per step take {share:.0%}{profile.share_source(name)}{origin}",
             f"{profile.command('program', 'extract', options=('--op', name))}, then a campaign.", subject=name,
@@ -346,56 +335,13 @@ RULES: tuple[Rule, ...] = (
     _recommend_loading,
     _recommend_accumulation,
     _recommend_memory,
-    _recommend_bucketing,
+    rank_rules.recommend_bucketing,
+    rank_rules.recommend_single_reduction,
+    rank_rules.recommend_replica_switches,
+    rank_rules.recommend_prefetch,
+    rank_rules.recommend_balance,
     _recommend_fewer_waits,
     _recommend_batched_call,
     _recommend_fewer_copies,
     _recommend_kernels,
 )
-
-
-def _recommend_if_worthwhile(
-    title: str,
-    entry: str | None,
-    share: float,
-    effort: Level,
-    risk: Level,
-    evidence: str,
-    task: str,
-    lines: tuple[str, ...] = (),
-) -> Iterator[Recommendation]:
-    """Yield the recommendation if it attacks at least `LEAST_SHARE` of the step."""
-    if share >= LEAST_SHARE:
-        yield _build_recommendation(title, entry, share, effort, risk, evidence, task, lines=lines)
-
-
-def _build_recommendation(
-    title: str,
-    entry: str | None,
-    share: float,
-    effort: Level,
-    risk: Level,
-    evidence: str,
-    task: str,
-    level: Level | None = None,
-    *,
-    subject: str = "",
-    lines: tuple[str, ...] = (),
-    packages: tuple[str, ...] = (),
-    specialist: str = "program",
-) -> Recommendation:
-    return Recommendation(
-        title=title,
-        entry=entry,
-        impact=level or impact_level(share),
-        share=share,
-        ceiling=amdahl_bound(share),
-        effort=effort,
-        risk=risk,
-        specialist=specialist,
-        evidence=evidence,
-        task=task,
-        subject=subject,
-        lines=lines,
-        packages=packages,
-    )

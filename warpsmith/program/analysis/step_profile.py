@@ -9,6 +9,7 @@ from pathlib import Path
 
 from warpsmith.profiling.trace import names as trace_names
 from warpsmith.profiling.trace.models import Family, Parts, Trace
+from warpsmith.program.analysis.ranks import AnalyzedRanks
 from warpsmith.program.lines import line_rules
 from warpsmith.program.lines.models import LineFinding, LineKind
 from warpsmith.program.lines.raw_lines import WatchedLines
@@ -34,6 +35,8 @@ class StepProfile:
     """Counts by line of watched steps; None if no step was watched."""
     folder: Path = Path()
     """Folder that paths of the program's files are relative to."""
+    ranks: AnalyzedRanks | None = None
+    """All ranks of the program; None if it has only one."""
 
     def command(self, *verb: str, options: tuple[str, ...] = ()) -> str:
         """Format a Warpsmith command on the program; a script that runs as it is has no step for it."""

@@ -34,12 +34,17 @@ class ShellRun:
     """Facts of the program, with an average step observed."""
     trace: Trace
     """Trace of the whole run, or of its marked steps."""
+    rank_facts: tuple[ProgramFacts, ...] = ()
+    """Facts of each rank, in order; empty if it has only one."""
+    rank_traces: tuple[Path, ...] = ()
+    """File of the trace of each rank; empty if it has only one."""
 
 
 def run_shell_program(program: Program, folder: Path, *, steps: int | None, timeout: float) -> ShellRun:
     """Run the command to its end and record it.
 
-    If several processes use PyTorch, the one with the most operators is read.
+    If several processes use PyTorch, all ranks of a distributed run are read, or else the one with the most
+    operators.
 
     Args:
         program: the command.
@@ -55,17 +60,38 @@ def run_shell_program(program: Program, folder: Path, *, steps: int | None, time
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="warpsmith-command-") as records:
         _run_shell(program, Path(records), folder / LOG, timeout)
-        facts_file = _busiest_facts_file(program, Path(records))
-        trace_file = folder / traces.FILE
-        files.write_file(trace_file, facts_file.with_suffix(".json.gz").read_bytes())
-        facts: dict[str, Any] = json.loads(facts_file.read_text())
+        facts_files = _rank_files(Path(records)) or [_busiest_facts_file(program, Path(records))]
+        trace_files = [folder / traces.rank_file(rank) for rank in range(len(facts_files))]
+        for path, trace_file in zip(facts_files, trace_files, strict=True):
+            files.write_file(trace_file, path.with_suffix(".json.gz").read_bytes())
+        raw_facts: list[dict[str, Any]] = [json.loads(path.read_text()) for path in facts_files]
     trace = _divide_trace(
-        traces.analyze_trace_file(trace_file).model_copy(update={"script": program.label}), steps
+        traces.analyze_trace_file(trace_files[0]).model_copy(update={"script": program.label}), steps
     )
+    facts = tuple(_average_facts(fields, trace) for fields in raw_facts)
+    if len(facts) == 1:
+        return ShellRun(facts[0], trace)
+    return ShellRun(facts[0], trace, facts, tuple(trace_files))
+
+
+def _average_facts(fields: dict[str, Any], trace: Trace) -> ProgramFacts:
+    """Return facts with an average step observed."""
     count = trace.repetitions + (trace.region.steps.ignored if trace.region.steps else 0)
-    facts["observed"] = {name: _average(value, count) for name, value in facts["observed"].items()}
-    facts["observed"]["seconds"] = trace.region.seconds / trace.repetitions
-    return ShellRun(ProgramFacts.model_validate(facts), trace)
+    observed = {name: _average(value, count) for name, value in fields["observed"].items()}
+    observed["seconds"] = trace.region.seconds / trace.repetitions
+    return ProgramFacts.model_validate({**fields, "observed": observed})
+
+
+def _rank_files(records: Path) -> list[Path]:
+    """Return the file of facts of each rank of a distributed run, in order; empty if a rank's is missing."""
+    by_rank: dict[int, Path] = {}
+    world = 1
+    for path in records.glob("*.facts"):
+        with contextlib.suppress(ValueError, KeyError):
+            fields = json.loads(path.read_text())
+            if fields["world"] > 1:
+                by_rank[fields["rank"]], world = path, fields["world"]
+    return [by_rank[rank] for rank in sorted(by_rank)] if len(by_rank) == world > 1 else []
 
 
 def _run_shell(program: Program, records: Path, log: Path, timeout: float) -> None:

@@ -148,6 +148,9 @@ def gather_facts() -> dict[str, Any]:
         "compiled_graphs": _compiled_graphs(),
         "cuda_graphs": len(live_objects(torch.cuda.CUDAGraph)),
         "world": world_size(),
+        "rank": rank_number(),
+        "replicas": [_replica_fields(item) for item in live_objects(torch.nn.parallel.DistributedDataParallel)],
+        "sharded_modules": sum(_is_sharded(module) for module in modules),
         **gather_memory(),
     }
 
@@ -239,6 +242,36 @@ def world_size() -> int:
 
     distributed = torch.distributed
     return distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1
+
+
+def rank_number() -> int:
+    """Return the number of this process in the distributed run; 0 without one."""
+    import torch
+
+    return torch.distributed.get_rank() if world_size() > 1 else 0
+
+
+def _replica_fields(module: Any) -> dict[str, Any]:  # noqa: ANN401 - a DistributedDataParallel
+    """Return the fields of `ReplicaFacts`; sizes come from the log that PyTorch keeps of its first steps."""
+    try:
+        log = module._get_ddp_logging_data()
+    except (AttributeError, RuntimeError):
+        log = {}
+    sizes = str(log.get("rebuilt_bucket_sizes") or log.get("bucket_sizes") or "")
+    return {
+        "buckets": [int(size) for size in sizes.split(",") if size.strip().isdigit()],
+        "cap_bytes": log.get("bucket_cap_bytes"),
+        "unused_bytes": log.get("unused_parameter_size"),
+        "find_unused": bool(module.find_unused_parameters),
+        "bucket_views": bool(module.gradient_as_bucket_view),
+        "static_graph": bool(module.static_graph),
+        "hook": str(log.get("comm_hook") or ""),
+    }
+
+
+def _is_sharded(module: Any) -> bool:  # noqa: ANN401 - a module
+    """Tell whether a module's parameters are sharded by `fully_shard`, whose classes are not imported for it."""
+    return any(kind.__name__ == "FSDPModule" for kind in type(module).__mro__)
 
 
 def _compiled_graphs() -> int:

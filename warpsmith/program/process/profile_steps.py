@@ -30,11 +30,14 @@ def run_steps(work: Steps[Answer], step: Callable[[], object]) -> Answer:
 
 
 def write_trace(steps: int, path: str, label: str) -> Steps[None]:
-    """Write a Chrome trace of one warm-up step and `steps` more, each in a range named `step`."""
+    """Write a Chrome trace of one warm-up step and `steps` more, each in a range named `step`.
+
+    With several ranks, shapes are recorded: Gloo's collectives have their sizes from them.
+    """
     from torch.profiler import record_function
 
     synchronize_device()
-    with profiler_recording.record_profiler(record_shapes=False) as recording:
+    with profiler_recording.record_profiler(record_shapes=gather.world_size() > 1) as recording:
         recording.profiler.add_metadata_json(SCRIPT_KEY, json.dumps(label))
         for _ in range(1 + steps):
             with record_function("step"):

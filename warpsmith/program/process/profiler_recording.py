@@ -84,6 +84,7 @@ def summarize_step(recording: ProfilerRecording) -> dict[str, Any]:
         "operators": operators,
         "times": _operator_seconds(recording),
         "products": dict(dtypes.most_common()),
+        "collectives": {name: count for name, count in names.most_common() if name.startswith("c10d::")},
         "backwards": recording.counts["backwards"],
         "optimizer_steps": recording.counts["optimizer_steps"],
         "graph_launches": sum(count for name, count in names.items() if "GraphLaunch" in name),

@@ -31,7 +31,9 @@ MOST_PROCESSES = 512
 TIMEOUT = 600.0
 """Default limit in seconds for the start and for each request."""
 
-_WATCH_SECONDS = 0.5
+WATCH_SECONDS = 0.5
+"""Seconds between looks at a program's processes while it works."""
+
 _GRACE_SECONDS = 1.0
 _STDERR = 2
 _TAIL, _LINE = 4000, 300
@@ -108,11 +110,15 @@ class Runner:
 
     def observe(self) -> ProgramFacts:
         """Run three steps under the profiler, and return the facts with one observed step."""
-        return self._facts(observe=True)
+        return self.observe_ranks()[0]
 
     def facts(self) -> ProgramFacts:
         """Return the facts of the program as it is now."""
-        return self._facts(observe=False)
+        return self._facts(observe=False)[0]
+
+    def observe_ranks(self) -> list[ProgramFacts]:
+        """Run steps as `observe` does, and return the facts of each rank."""
+        return self._facts(observe=True)
 
     def run(self, count: int, *, values: bool = True, keep: bool = False) -> StepsRun:
         """Run `count` steps and wait for the device.
@@ -124,13 +130,12 @@ class Runner:
         begin = time.perf_counter()
         ran = self._request("run", f"{count} steps", count=count, values=values, keep=keep)
         seconds = time.perf_counter() - begin
-        saved = str(self._file("saved", ".pt")) if keep else None
-        summaries: tuple[StepValues, ...] = ()
-        if values or keep:
-            answer = self._file("values", ".json")
-            self._request("values", "summarizing the values of the steps", file=str(answer), saved=saved)
-            summaries = tuple(map(_parse_values, _read_answer(answer)))
-        return StepsRun(first=ran["first"], count=count, seconds=seconds, values=summaries, saved=saved)
+        saved = self._file("saved", ".pt") if keep else None
+        first, *others = self._summarize_values(saved) if values or keep else ((),)
+        return StepsRun(
+            first=ran["first"], count=count, seconds=seconds, values=first, others=tuple(others),
+            saved=tuple(map(str, self._rank_files(saved))) if saved else (),
+        )  # fmt: skip
 
     def state(self) -> dict[str, TensorSummary]:
         """Summarize parameters and buffers of its modules, by name."""
@@ -146,18 +151,28 @@ class Runner:
         Raises:
             MissingInput: the steps do nothing in PyTorch.
         """
+        return traces.analyze_trace_file(self.write_traces(steps, folder)[0])
+
+    def write_traces(self, steps: int, folder: Path) -> list[Path]:
+        """Run steps as `trace` does, and write the Chrome trace of each rank to the folder."""
         temporary = self._file("trace", ".json.gz")
         self._request("trace", f"{1 + steps} steps under the profiler", steps=steps, file=str(temporary))
-        target = folder / traces.FILE
-        files.write_file(target, temporary.read_bytes())
-        temporary.unlink()
-        return traces.analyze_trace_file(target)
+        targets = []
+        for rank, path in enumerate(self._rank_files(temporary)):
+            targets.append(folder / traces.rank_file(rank))
+            files.write_file(targets[-1], path.read_bytes())
+            path.unlink()
+        return targets
 
     def call(self, task: str, **args: object) -> Any:  # noqa: ANN401 - JSON
         """Run a module of `warpsmith.program.tasks` in the program, with JSON arguments; return its answer."""
+        return self.call_ranks(task, **args)[0]
+
+    def call_ranks(self, task: str, **args: object) -> list[Any]:
+        """Run a module of `warpsmith.program.tasks` in every rank of the program, and return their answers."""
         answer = self._file(task, ".json")
         self._request("task", f"the task {task}", task=task, args=args, file=str(answer))
-        return _read_answer(answer)
+        return [_read_answer(path) for path in self._rank_files(answer)]
 
     def descendants(self) -> list[int]:
         """List the live processes that it started."""
@@ -181,9 +196,21 @@ class Runner:
         self._log.parent.mkdir(parents=True, exist_ok=True)
         return self._log.open("wb")
 
-    def _facts(self, *, observe: bool) -> ProgramFacts:
-        fields = self.call("facts", observe=observe)
-        return ProgramFacts.model_validate({**fields, "processes": len(self.descendants())})
+    def _facts(self, *, observe: bool) -> list[ProgramFacts]:
+        every = self.call_ranks("facts", observe=observe)
+        processes = len(self.descendants())
+        return [ProgramFacts.model_validate({**fields, "processes": processes}) for fields in every]
+
+    def _summarize_values(self, saved: Path | None) -> list[tuple[StepValues, ...]]:
+        """Return the values of the last steps of each rank; `saved`: and save them whole."""
+        answer = self._file("values", ".json")
+        path = str(saved) if saved else None
+        self._request("values", "summarizing the values of the steps", file=str(answer), saved=path)
+        return [tuple(map(_parse_values, _read_answer(path))) for path in self._rank_files(answer)]
+
+    def _rank_files(self, path: Path) -> list[Path]:
+        """List the files that the ranks answer in, if the first rank answers in `path`."""
+        return [path]
 
     def _request(self, do: str, doing: str, **more: object) -> Message:
         """Send a request and wait for its answer, within the time limit and the limit on processes."""
@@ -191,13 +218,7 @@ class Runner:
             raise RuntimeError("the runner is not started, or its program has ended")
         try:
             self._send({"do": do, **more})
-            if not self._channel.wait(time.monotonic() + self._timeout, _WATCH_SECONDS, self._watch):
-                self._kill()
-                raise TimedOut(
-                    f"{self._label}: {doing} took more than {self._timeout:g} s and was killed; give --timeout "
-                    "SECONDS, or a step that ends."
-                )
-            answer = self._receive()
+            answer = self._await_answer(doing)
         except ChannelClosed:
             raise self._exit_error(doing) from None
         if not answer["ok"]:
@@ -209,9 +230,16 @@ class Runner:
         if self._channel is not None:
             self._channel.send(message)
 
-    def _receive(self) -> Message:
+    def _await_answer(self, doing: str) -> Message:
+        """Wait for the answer to a request."""
         if self._channel is None:
             raise ChannelClosed
+        if not self._channel.wait(time.monotonic() + self._timeout, WATCH_SECONDS, self._watch):
+            self._kill()
+            raise TimedOut(
+                f"{self._label}: {doing} took more than {self._timeout:g} s and was killed; give --timeout "
+                "SECONDS, or a step that ends."
+            )
         return self._channel.receive()[0]
 
     @property

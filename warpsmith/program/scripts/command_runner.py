@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
+import signal
 import socket
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from select import select
 
 from warpsmith.errors import MachineLacks, Misuse, SolutionFailed, TimedOut
 from warpsmith.lab.workers.channel import Channel, ChannelClosed, Message
@@ -16,11 +20,18 @@ from warpsmith.packages import require_torch
 from warpsmith.program.models import ProgramFacts
 from warpsmith.program.process.command import INJECT
 from warpsmith.program.process.program import Program
-from warpsmith.program.process.runner import TIMEOUT, Runner, last_output_line
+from warpsmith.program.process.runner import TIMEOUT, WATCH_SECONDS, Runner, last_output_line
+from warpsmith.program.scripts import rank_failures
 from warpsmith.program.scripts.script_loop import find_script_loop
 
 _POLL_SECONDS = 0.05
 _END_SECONDS = 5.0
+_GRACE_SECONDS = 1.0
+"""Seconds in which a rank that failed before another may still say so."""
+
+_STACK_SECONDS = 0.2
+"""Seconds in which a rank writes where it is."""
+
 _MEMORY = ("out of memory", "OutOfMemoryError", "MemoryError")
 
 
@@ -44,7 +55,7 @@ def open_runner(
 class CommandRunner(Runner):
     """A command in processes of its own, as a context manager that kills them all.
 
-    With several ranks each request goes to every one of them, and the first rank answers.
+    With several ranks each request goes to every one of them, and ends when all have answered.
     """
 
     runs_commands = True
@@ -56,7 +67,9 @@ class CommandRunner(Runner):
             Misuse: it ends without a step, or writes a file of the project.
         """
         require_torch("The program")
+        self._accepted: list[Channel] = []
         self._ranks: list[Channel] = []
+        self._processes: list[int] = []
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(self._file("steps", ".socket")))
             listener.listen()
@@ -67,13 +80,13 @@ class CommandRunner(Runner):
 
     def close(self) -> None:
         """Kill the command and everything that it started."""
-        for channel in getattr(self, "_ranks", [])[1:]:
+        for channel in getattr(self, "_accepted", ()):
             channel.close()
         super().close()
 
-    def _facts(self, *, observe: bool) -> ProgramFacts:
-        """Return the facts; processes of the command itself are none that a step started."""
-        return super()._facts(observe=observe).model_copy(update={"processes": 0})
+    def _facts(self, *, observe: bool) -> list[ProgramFacts]:
+        """Return the facts of each rank; processes of the command itself are none that a step started."""
+        return [facts.model_copy(update={"processes": 0}) for facts in super()._facts(observe=observe)]
 
     def _start_command(self, address: str) -> None:
         program = self.program
@@ -92,6 +105,7 @@ class CommandRunner(Runner):
                     "root": str(program.root),
                     "writable": [str(path) for path in program.writes],
                     "refusal": str(self._refusal),
+                    "stacks": self._folder.name,
                 }
             )
         )
@@ -118,20 +132,47 @@ class CommandRunner(Runner):
     def _accept_ranks(self, listener: socket.socket) -> None:
         """Wait until every rank is about to end its first step."""
         deadline, count = time.monotonic() + self._timeout, 1
-        greeted: list[tuple[int, Channel]] = []
+        greeted: list[tuple[Message, Channel]] = []
         while len(greeted) < count:
             try:
-                channel = Channel(listener.accept()[0])
-                hello, _ = channel.receive()
+                hello, channel = self._accept(listener)
             except TimeoutError:
                 self._watch_start(deadline)
             except ChannelClosed:
                 raise self._exit_error("its start") from None
             else:
-                greeted.append((hello["rank"], channel))
+                if "ranks" not in hello:
+                    raise self._start_error(listener, {hello["rank"]: hello})
+                greeted.append((hello, channel))
                 count = hello["ranks"]
-        self._ranks = [channel for _, channel in sorted(greeted, key=lambda item: item[0])]
+                if hello["local"] < count:
+                    self._kill()
+                    raise Misuse(
+                        f"`{self._label}` has {count} ranks, {hello['local']} of them on this host; give a "
+                        "command whose ranks are all on one."
+                    )
+        greeted.sort(key=lambda item: int(item[0]["rank"]))
+        self._processes = [hello["process"] for hello, _ in greeted]
+        self._ranks = [channel for _, channel in greeted]
         self._channel = self._ranks[0]
+
+    def _accept(self, listener: socket.socket) -> tuple[Message, Channel]:
+        """Accept the connection of a rank, and return its first message."""
+        channel = Channel(listener.accept()[0])
+        self._accepted.append(channel)
+        return channel.receive()[0], channel
+
+    def _start_error(
+        self, listener: socket.socket, failed: dict[int, Message]
+    ) -> SolutionFailed | MachineLacks | Misuse:
+        """Return the error for the rank that failed first before its first step ended."""
+        world = int(next(iter(failed.values()))["ranks_expected"])
+        with contextlib.suppress(TimeoutError, ChannelClosed):
+            while len(failed) < world:  # a rank that fails first need not be the first to say so
+                hello, _ = self._accept(listener)
+                if "ranks" not in hello:
+                    failed[hello["rank"]] = hello
+        return self._failure_error(failed, world, "its start")
 
     def _watch_start(self, deadline: float) -> None:
         self._watch()
@@ -150,12 +191,89 @@ class CommandRunner(Runner):
             files = {name: f"{message[name]}.{rank}" for name in ("file", "saved") if message.get(name)}
             channel.send({**message, **files})
 
-    def _receive(self) -> Message:
-        answer = super()._receive()
-        for channel in self._ranks[1:]:
-            other, _ = channel.receive()
-            answer = answer if other["ok"] else other
-        return answer
+    def _rank_files(self, path: Path) -> list[Path]:
+        return [path, *(path.with_name(f"{path.name}.{rank}") for rank in range(1, len(self._ranks)))]
+
+    def _await_answer(self, doing: str) -> Message:
+        """Wait until every rank has answered, or one has failed.
+
+        Raises:
+            SolutionFailed, MachineLacks: a rank failed.
+            TimedOut: a rank did not answer in time; the others may have.
+            ChannelClosed: all ranks ended by themselves.
+        """
+        if len(self._ranks) == 1:
+            return super()._await_answer(doing)
+        deadline = time.monotonic() + self._timeout
+        answers: dict[int, Message | None] = {}
+        while len(answers) < len(self._ranks):
+            if self._collect_answers(answers, min(WATCH_SECONDS, deadline - time.monotonic())):
+                break
+            if time.monotonic() >= deadline:
+                raise self._hang_error(doing, sorted(answers))
+            self._watch()
+        if all(answer and answer["ok"] for answer in answers.values()):
+            return answers[0] or {}
+        grace = time.monotonic() + _GRACE_SECONDS
+        while time.monotonic() < grace and len(answers) < len(self._ranks):
+            self._collect_answers(answers, max(0.0, grace - time.monotonic()))
+        if len(answers) == len(self._ranks) and not any(answers.values()):
+            raise ChannelClosed
+        raise self._failure_error(answers, len(self._ranks), doing)
+
+    def _collect_answers(self, answers: dict[int, Message | None], seconds: float) -> bool:
+        """Receive what ranks answer within `seconds`; None stands for one that ended. Return true at a failure."""
+        waiting = {channel: rank for rank, channel in enumerate(self._ranks) if rank not in answers}
+        failed = False
+        for channel in select(list(waiting), [], [], max(0.0, seconds))[0]:
+            rank = waiting[channel]
+            try:
+                answers[rank] = channel.receive()[0]
+            except ChannelClosed:
+                answers[rank] = None
+            failed = failed or not (answers[rank] or {}).get("ok")
+        return failed
+
+    def _failure_error(
+        self, answers: Mapping[int, Message | None], world: int, doing: str
+    ) -> SolutionFailed | MachineLacks | Misuse:
+        """Return the error for the rank that failed first."""
+        self._kill(_END_SECONDS)
+        refusal = next((answer for answer in answers.values() if answer and answer.get("kind") == "refused"), None)
+        if refusal is not None:
+            return super()._request_error(refusal, "run")
+        failure = rank_failures.first_rank_failure(answers)
+        if failure is None:
+            raise RuntimeError("no rank failed")
+        error = rank_failures.failure_error(self._label, failure, world, doing, self._log)
+        return self._write_error() or error
+
+    def _hang_error(self, doing: str, finished: Sequence[int]) -> TimedOut:
+        """Kill all ranks, and return the error for those that do not answer, with the lines at which they are."""
+        late = [rank for rank in range(len(self._ranks)) if rank not in finished]
+        places = [f"rank {rank}{self._current_line(rank)}" for rank in late]
+        self._kill()
+        subject = f"`{self._label}`: {' and '.join(places)} did not end {doing} within {self._timeout:g} s"
+        if finished:
+            others = " and ".join(f"rank {rank}" for rank in finished)
+            return TimedOut(
+                f"{subject}, and {others} did: look for a collective that not every rank calls; all ranks were "
+                "ended."
+            )
+        return TimedOut(f"{subject}; all ranks were ended: give --timeout SECONDS, or a step that ends.")
+
+    def _current_line(self, rank: int) -> str:
+        """Return where a rank's script is, as ` (train.py:12)`; empty if it cannot say."""
+        file = self._stack_file(self._processes[rank])
+        with contextlib.suppress(OSError):
+            os.kill(self._processes[rank], signal.SIGUSR2)
+        time.sleep(_STACK_SECONDS)
+        script = self.program.path
+        lines = re.findall(rf'File "{re.escape(str(script))}", line (\d+)', _read_text(file))
+        return f" ({script.name}:{lines[0]})" if lines else ""
+
+    def _stack_file(self, process: int) -> Path:
+        return Path(self._folder.name) / f"stack-{process}.txt"
 
     @property
     def _refusal(self) -> Path:
@@ -200,3 +318,7 @@ class CommandRunner(Runner):
             f"`{self._label}` was stopped before it wrote {name}{location}, since it runs many times: switch that "
             f"off by its arguments, or allow it with --writes {name}."
         )
+
+
+def _read_text(file: Path) -> str:
+    return file.read_text(errors="replace") if file.is_file() else ""

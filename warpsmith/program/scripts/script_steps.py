@@ -9,8 +9,10 @@ from __future__ import annotations
 import functools
 import os
 import random
+import signal
 import socket
 import sys
+import time
 import types
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -86,6 +88,8 @@ class ScriptSteps:
         gather.record_compile_calls()
         random.seed(self._settings["seed"])
         torch.manual_seed(self._settings["seed"])
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            sys.excepthook = functools.partial(self._report_failure, os.getpid())
         if "numpy" in sys.modules:
             sys.modules["numpy"].random.seed(self._settings["seed"] % 2**32)
         if not self.marks_generate:
@@ -138,7 +142,39 @@ class ScriptSteps:
         self._channel = Channel(end)
         os.register_at_fork(after_in_child=self._forget)
         ranks = gather.world_size()
-        self._send({"rank": int(os.environ.get("RANK", "0")) if ranks > 1 else 0, "ranks": ranks})
+        if ranks > 1:
+            self._write_stack_at_signal()
+        self._send(
+            {
+                "rank": gather.rank_number(),
+                "ranks": ranks,
+                "local": int(os.environ.get("LOCAL_WORLD_SIZE", ranks)),
+                "process": os.getpid(),
+            }
+        )
+
+    def _write_stack_at_signal(self) -> None:
+        """Have the runner learn where this rank is, even inside of a collective that hangs."""
+        import faulthandler
+
+        file = Path(self._settings["stacks"], f"stack-{os.getpid()}.txt")
+        self._stack = file.open("w")
+        faulthandler.register(signal.SIGUSR2, self._stack, all_threads=False)
+
+    def _report_failure(
+        self, process: int, _kind: type, error: BaseException, _trace: types.TracebackType | None
+    ) -> None:
+        """Tell the runner which rank failed, if this is the rank's own process: others fail when they miss it."""
+        if os.getpid() != process:
+            return
+        rank, world = (int(os.environ.get(name, "1")) for name in ("RANK", "WORLD_SIZE"))
+        failure = {"rank": rank, "ranks_expected": world, "time": time.monotonic()}
+        answer = {**serve.describe_request_error(self, error), **failure}  # type: ignore[arg-type]
+        if self._channel is None:
+            end = socket.socket(socket.AF_UNIX)
+            end.connect(self._settings["socket"])
+            self._channel = Channel(end)
+        self._send(answer)
 
     def _forget(self) -> None:
         """Leave the channel to the parent, in a process that it forked; a step there ends the process."""

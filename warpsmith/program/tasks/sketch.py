@@ -24,7 +24,7 @@ _SEED = 20_221_111
 
 
 def main(program: LoadedProgram, jitter: float = 0.0) -> dict[str, Any]:
-    """Return name, shape, floating-point flag and sketch of all parameters and buffers, in their order.
+    """Return name, shape, floating-point flag, sketch and sharding flag of all parameters and buffers, in order.
 
     With `jitter` each element of a parameter is first changed by a random share of at most `jitter`, or of its
     dtype's epsilon if that is larger, so that the program rounds differently.
@@ -82,7 +82,7 @@ def _buffers(program: LoadedProgram) -> Iterator[tuple[str, Tensor]]:
 def _sketch_fields(name: str, tensor: Tensor, index: int) -> list[Any]:
     local = _local_part(tensor)
     plain = ".".join(part for part in name.split(".") if part != "_orig_mod")  # torch.compile adds this part
-    return [plain, list(local.shape), local.is_floating_point(), _sketch(local, index)]
+    return [plain, list(local.shape), local.is_floating_point(), _sketch(local, index), _is_sharded(tensor)]
 
 
 def _sketch(tensor: Tensor, index: int) -> list[float]:
@@ -112,6 +112,12 @@ def _perturb(tensor: Tensor, jitter: float, index: int) -> None:
     share = max(jitter, torch.finfo(local.dtype).eps)
     noise = torch.rand(local.shape, generator=generator, device=local.device, dtype=torch.float32)
     local.mul_((1 + share * (2 * noise - 1)).to(local.dtype))
+
+
+def _is_sharded(tensor: Tensor) -> bool:
+    """Tell whether each process has another part of a tensor."""
+    placements = getattr(tensor, "placements", ())
+    return not all(placement.is_replicate() for placement in placements)
 
 
 def _local_part(tensor: Tensor) -> Tensor:

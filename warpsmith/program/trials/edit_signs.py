@@ -97,6 +97,20 @@ def _check_recomputation(change: _Change) -> EditSign:
     return _compare(change, ("operator calls of a step", change.count(lambda facts: _count_operators(facts, ""))))
 
 
+def _check_collectives(change: _Change) -> EditSign:
+    calls = change.count(lambda facts: sum(_step(facts).collectives.values()))
+    before, after = (
+        [(item.cap_bytes, item.switches, item.hook) for item in facts.replicas]
+        for facts in (change.before, change.after)
+    )
+    result = _compare(change, fewer=("collectives of a step", calls), hidden=False)
+    if before != after:
+        return EditSign(state="ok", evidence=f"{result.evidence}; DistributedDataParallel is set in another way")
+    if result.state == "no":
+        return EditSign(state="unknown", evidence=f"{result.evidence}; overlap by hand would leave no sign")
+    return result
+
+
 _CHECKS: dict[str, Callable[[_Change], EditSign]] = {
     "fused-step": _check_fused_step,
     "fused-attention": _check_attention,
@@ -108,6 +122,7 @@ _CHECKS: dict[str, Callable[[_Change], EditSign]] = {
     "loader-switch": _check_loading,
     "fewer-operators": _check_fewer_passes,
     "recomputation": _check_recomputation,
+    "collectives": _check_collectives,
 }
 assert _CHECKS.keys() == SIGNS.keys()
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from warpsmith.core.trial import NumericsCheck
 from warpsmith.program.models import StepValues, TensorSummary
 from warpsmith.program.trials.numerics import UNMEASURABLE_ERROR
+from warpsmith.program.trials.trajectory import rank_name
 
 if TYPE_CHECKING:
     from warpsmith.program.process.runner import Runner
@@ -61,7 +62,7 @@ def draw_numbers(first: int, count: int) -> list[int]:
 
 
 def grade_step(runner: Runner) -> GradedStep:
-    """Run one step, and read its values and what it moves; raises as the runner does."""
+    """Run one step, and read the values of every rank and what it moves; raises as the runner does."""
     before = _parameters(runner)
     result = runner.run(1)
     movement = {
@@ -69,7 +70,12 @@ def grade_step(runner: Runner) -> GradedStep:
         for name, sketch in _parameters(runner).items()
         if len(before.get(name, ())) == len(sketch)
     }
-    return GradedStep(result.values[0], movement)
+    values = {
+        rank_name(path, rank): value
+        for rank, steps in enumerate((result.values, *result.others))
+        for path, value in steps[0].items()
+    }
+    return GradedStep(values, movement)
 
 
 def check_graded_steps(pairs: Sequence[GradedPair], early: Mapping[str, float]) -> list[NumericsCheck]:
@@ -120,7 +126,12 @@ def _movement_errors(pairs: Sequence[GradedPair]) -> Iterator[tuple[float, float
 
 
 def _parameters(runner: Runner) -> dict[str, list[float]]:
-    return {name: sketch for name, _, floating, sketch in runner.call("sketch")["parameters"] if floating}
+    return {
+        rank_name(name, rank): sketch
+        for rank, sketches in enumerate(runner.call_ranks("sketch"))
+        for name, _, floating, sketch, _ in sketches["parameters"]
+        if floating
+    }
 
 
 def _size(value: float | TensorSummary) -> float:

@@ -165,7 +165,7 @@ class _TimedProcess:
         """Time `count` batches."""
         for _ in range(count):
             self.seconds.append(self.batch(self.steps))
-        self.peak = max(self.peak, int(self.runner.call("reserved_memory")))
+        self.peak = max(self.peak, *map(int, self.runner.call_ranks("reserved_memory")))
 
     def timing(self) -> StepTiming:
         """Return the timing record of this process."""

@@ -58,17 +58,27 @@ class Trajectory:
         return {path: max(size for name, size in steps if name == path) for path, _ in steps}
 
 
-def record_trajectory(runner: Runner, horizons: Sequence[int] = HORIZONS, jitter: float = 0.0) -> Trajectory:
-    """Run the first steps of a started program and record its trajectory; raises as the runner does."""
-    sketches = [runner.call("sketch", jitter=jitter)]
-    values: tuple[dict[str, numpy.ndarray], ...] = ()
+def record_trajectories(
+    runner: Runner, horizons: Sequence[int] = HORIZONS, jitter: float = 0.0
+) -> tuple[Trajectory, ...]:
+    """Run the first steps of a started program and record each rank's trajectory; raises as the runner does."""
+    sketches = [runner.call_ranks("sketch", jitter=jitter)]
+    values: list[tuple[dict[str, numpy.ndarray], ...]] = [() for _ in sketches[0]]
     for horizon in horizons:
-        result = runner.run(horizon - len(values), keep=True)
-        values += _load_values(Path(str(result.saved)))
-        sketches.append(runner.call("sketch"))
-    return Trajectory(
-        values, *(_state_tensors([sketch[kind] for sketch in sketches]) for kind in ("parameters", "buffers"))
+        result = runner.run(horizon - len(values[0]), keep=True)
+        values = [steps + _load_values(Path(file)) for steps, file in zip(values, result.saved, strict=True)]
+        sketches.append(runner.call_ranks("sketch"))
+    return tuple(
+        Trajectory(
+            steps, *(_state_tensors([sketch[kind] for sketch in own]) for kind in ("parameters", "buffers"))
+        )
+        for steps, *own in zip(values, *sketches, strict=True)
     )
+
+
+def rank_name(name: str, rank: int) -> str:
+    """Return the name of a value or parameter of a rank among those of all."""
+    return f"{name} of rank {rank}" if rank else name
 
 
 def _load_values(path: Path) -> tuple[dict[str, numpy.ndarray], ...]:
@@ -97,9 +107,9 @@ def _state_tensors(sketches: Sequence[Sequence[Sequence[Any]]]) -> tuple[StateTe
     import numpy as np
 
     start, *later = sketches
-    ends = [{name: sketch for name, _, _, sketch in sketched} for sketched in later]
+    ends = [{name: sketch for name, _, _, sketch, _ in sketched} for sketched in later]
     return tuple(
         StateTensor(name, tuple(shape), floating, np.asarray(sketch), tuple(np.asarray(end[name]) for end in ends))
-        for name, shape, floating, sketch in start
+        for name, shape, floating, sketch, _ in start
         if all(len(end.get(name, ())) == len(sketch) for end in ends)
     )

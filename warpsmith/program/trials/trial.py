@@ -37,6 +37,7 @@ from warpsmith.program.trials import (
     graded_steps,
     numerics,
     pair_timing,
+    rank_numerics,
     trajectory,
     trial_files,
     trial_store,
@@ -98,9 +99,8 @@ def check_before_trial(
         tell("running a few steps")
         runner.start()
         facts = runner.observe()
-        inspection = prerequisites.inspect_program(
-            runner, watch=prerequisites.needs_watching(request.rules), gpu=facts.gpu
-        )
+        watch = prerequisites.needs_watching(request.rules)
+        inspection = prerequisites.inspect_program(runner, facts, watch=watch)
     return prerequisites.check_prerequisites(
         request.entry, request.rules, prerequisites.gather_context(project, facts, inspection, request.files)
     )
@@ -197,12 +197,11 @@ def _plan_trial(project: Project, request: TrialRequest, timeout: float, tell: T
         steps = runner.run(2)
         facts = runner.observe()
         imported = trial_files.project_relative(project, runner.call("imported_files", root=str(project.root)))
-        inspection = prerequisites.inspect_program(
-            runner, watch=prerequisites.needs_watching(request.rules), gpu=facts.gpu
-        )
-    if steps.first_nonfinite is not None:
+        watch = prerequisites.needs_watching(request.rules)
+        inspection = prerequisites.inspect_program(runner, facts, watch=watch)
+    if steps.broken_step:
         raise Misuse(
-            f"{request.program.label}: step {steps.first_nonfinite} returns NaN or infinity before any edit, so "
+            f"{request.program.label}: {steps.broken_step} returns NaN or infinity before any edit, so "
             "an edit cannot be compared with it; fix the program first."
         )
     if reason := prerequisites.uncomparable_reason(request.program, facts):
@@ -296,28 +295,28 @@ def _compare_numerics(
     tell("comparing numerics: the original")
     with original.runner() as runner:
         runner.start()
-        original_trajectory = trajectory.record_trajectory(runner)
+        originals = trajectory.record_trajectories(runner)
         facts = runner.observe()
     precision = numerics.effective_precision(plan.rules.precision, facts)
     trial_files.refuse_newer_edit(trials, plan)
     tell("comparing numerics: the original with other rounding")
     with original.runner() as runner:
         runner.start()
-        rerun_trajectory = trajectory.record_trajectory(runner, jitter=numerics.BOUNDS[precision].jitter)
+        reruns = trajectory.record_trajectories(runner, jitter=numerics.BOUNDS[precision].jitter)
     trial_files.refuse_newer_edit(trials, plan)
     tell("comparing numerics: the edited program")
     try:
         with edited.runner() as runner:
             runner.start()
-            edited_trajectory = trajectory.record_trajectory(runner)
+            edits = trajectory.record_trajectories(runner)
             trial_files.refuse_new_imports(
                 trials, plan, runner.call("imported_files", root=str(trials.project.root))
             )
             edited_facts = runner.observe()
     except (SolutionFailed, TimedOut, MachineLacks) as error:
         raise type(error)(f"{error} {_STAYS_OPEN}") from error
-    result = numerics.compare_numerics(original_trajectory, rerun_trajectory, edited_trajectory, precision, seed)
-    return result, original_trajectory.sizes, edit_signs.check_sign(plan.rules, facts, edited_facts)
+    result = rank_numerics.compare_ranks(originals, reruns, edits, precision, seed)
+    return result, rank_numerics.early_sizes(originals), edit_signs.check_sign(plan.rules, facts, edited_facts)
 
 
 def _time_edit(

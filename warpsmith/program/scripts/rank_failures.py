@@ -1,0 +1,88 @@
+"""Failures of one rank of a command: which rank failed first, and what it said.
+
+When a rank fails, the others fail too, because they miss it in a collective, or the launcher ends them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from signal import Signals
+
+from warpsmith.errors import MachineLacks, SolutionFailed
+from warpsmith.lab.workers.channel import Message
+
+_LOST_PEER = re.compile(r"closed by peer|reset by peer|remote process|broken pipe|peer closed|timed out", re.I)
+_EXIT_CODE = re.compile(r"exitcode: (-?\d+)\) local_rank: (\d+)")
+"""Words of torchrun's log on the rank that it saw fail."""
+
+
+@dataclass(frozen=True)
+class RankFailure:
+    """The rank that failed first."""
+
+    rank: int
+    """Number of the rank."""
+    answer: Message | None
+    """Its error as `serve.describe_request_error` describes it; None if it ended without a word."""
+    alone: bool
+    """True if no other rank failed in the same way."""
+
+
+def first_rank_failure(answers: Mapping[int, Message | None]) -> RankFailure | None:
+    """Return the rank that failed first; None if none failed.
+
+    Args:
+        answers: rank to its answer; None for a rank that closed its channel.
+    """
+    failed = [(rank, answer) for rank, answer in answers.items() if answer is not None and not answer["ok"]]
+    failed.sort(key=lambda item: item[1].get("time", 0.0))
+    causes = [item for item in failed if not _LOST_PEER.search(item[1]["message"])]
+    ended = [rank for rank, answer in answers.items() if answer is None]
+    if causes:
+        rank, first = causes[0]
+        return RankFailure(rank, first, sum(answer["kind"] == first["kind"] for _, answer in causes) == 1)
+    if ended:
+        return RankFailure(ended[0], None, len(ended) == 1)
+    return RankFailure(*failed[0], len(failed) == 1) if failed else None
+
+
+def failure_error(
+    label: str, failure: RankFailure, world: int, doing: str, log: Path | None
+) -> SolutionFailed | MachineLacks:
+    """Return the error for a rank that failed.
+
+    Args:
+        label: the command.
+        failure: the rank.
+        world: number of ranks.
+        doing: what it did, such as `5 steps`.
+        log: file with the command's output.
+    """
+    subject = f"`{label}`: rank {failure.rank} of {world}"
+    output = f" Its output: {log}" if log else ""
+    answer = failure.answer
+    if answer is None:
+        return SolutionFailed(
+            f"{subject} {_describe_end(failure.rank, log)} during {doing}; all ranks were ended.{output}"
+        )
+    message = answer["message"].rstrip(".")
+    step = f"in its step {answer['at']}" if "at" in answer else f"during {doing}"
+    if answer["kind"] == "memory":
+        return MachineLacks(
+            f"{subject}{' alone' if failure.alone else ''} runs out of memory {step}: {message}; all ranks were "
+            "ended: give it less to hold, or free its device."
+        )
+    return SolutionFailed(f"{subject} fails {step}: {message}; all ranks were ended.{output}")
+
+
+def _describe_end(rank: int, log: Path | None) -> str:
+    """Describe how a rank ended, from the launcher's words in the log."""
+    text = log.read_text(errors="replace") if log is not None and log.is_file() else ""
+    codes = {int(match[2]): int(match[1]) for match in _EXIT_CODE.finditer(text)}
+    if rank not in codes:
+        return "ended by itself"
+    code = codes[rank]
+    return f"was killed by {Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
