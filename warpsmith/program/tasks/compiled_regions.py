@@ -1,0 +1,89 @@
+"""Task: the regions of the graphs that a program's step compiles, with the time of their kernels."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from warpsmith.program.compiled import cutting, recording
+from warpsmith.program.compiled.cutting import Cut
+from warpsmith.program.process import gather, profile_steps
+
+if TYPE_CHECKING:
+    from warpsmith.program.compiled.recording import RecordedGraph
+    from warpsmith.program.process.loaded_program import LoadedProgram
+
+_WARM_UP_STEPS = 3
+_GRAPH_PREFIX = re.compile(r"graph_\d+_")
+
+
+def main(program: LoadedProgram, *, steps: int) -> dict[str, Any]:
+    """Compile the step anew, trace `steps` steps, and list the regions of all graphs.
+
+    Returns:
+        `graphs`: number of compiled graphs. `kernel_seconds`: time of all generated kernels in the traced steps.
+        `cuts`: for each region as it was cut, `region` or None, `refusal`, `operators`, `calls` and `seconds` in
+        the traced steps, `kernels`, and whether it is in a backward pass.
+    """
+    with recording.record_graphs() as graphs:
+        for _ in range(_WARM_UP_STEPS):
+            program.step()
+        profile_steps.synchronize_device()
+        times = _trace_kernels(program, steps)
+    cuts = [
+        (recorded, cut)
+        for recorded, later in zip(graphs, [*graphs[1:], None], strict=True)
+        for cut in cutting.cut_regions(recorded.graph, recorded.kernels(later))
+    ]
+    shared = _count_holders(graphs)  # a trace does not tell kernels of one name apart
+    return {
+        "graphs": len(graphs),
+        "kernel_seconds": sum(times[name][1] for name in shared if name in times),
+        "cuts": [_describe_cut(recorded, cut, times, shared) for recorded, cut in cuts],
+    }
+
+
+def _trace_kernels(program: LoadedProgram, steps: int) -> dict[str, tuple[int, float]]:
+    """Return calls and seconds of each kernel by name."""
+    from torch.profiler import ProfilerActivity, profile
+
+    activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if gather.gpu_initialized() else [])]
+    with profile(activities=activities, acc_events=True) as profiler:
+        for _ in range(steps):
+            program.step()
+        profile_steps.synchronize_device()
+    times: dict[str, list[float]] = defaultdict(list)
+    for event in profiler.events() or ():
+        times[_GRAPH_PREFIX.sub("", event.name)].append(event.time_range.elapsed_us() / 1e6)
+    return {name: (len(seconds), sum(seconds)) for name, seconds in times.items()}
+
+
+def _count_holders(graphs: list[RecordedGraph]) -> dict[str, int]:
+    """Count the graphs that have a kernel of each name."""
+    holders: dict[str, int] = defaultdict(int)
+    for recorded, later in zip(graphs, [*graphs[1:], None], strict=True):
+        for kernel in recorded.kernels(later):
+            holders[kernel.name] += 1
+    return holders
+
+
+def _describe_cut(
+    recorded: RecordedGraph, cut: Cut, times: dict[str, tuple[int, float]], holders: dict[str, int]
+) -> dict[str, Any]:
+    traced = {name: times.get(name, (0, 0.0)) for name in cut.kernels}
+    names = dict.fromkeys(_operator_name(node) for node in cut.nodes)
+    return {
+        "region": cut.region.model_dump(mode="json") if cut.region else None,
+        "refusal": cut.refusal,
+        "operators": list(names),
+        "calls": max((calls / holders[name] for name, (calls, _) in traced.items()), default=0.0),
+        "seconds": sum(seconds / holders[name] * cut.kernels[name] for name, (_, seconds) in traced.items()),
+        "kernels": sorted(cut.kernels),
+        "backward": recorded.is_backward,
+    }
+
+
+def _operator_name(node: Any) -> str:  # noqa: ANN401 - a node of torch.fx
+    name = str(getattr(node.target, "__name__", node.target))
+    return name.partition(".")[0]
