@@ -34,13 +34,14 @@ def regions_command(
     """
     from warpsmith import project
     from warpsmith.program.analysis import analysis_store, region_file
-    from warpsmith.program.regions import region_definitions, survey
+    from warpsmith.program.operators import accepted_regions
+    from warpsmith.program.regions import survey
 
     current_project = project.find_project()
     resolved = program.resolve_program(program_path, step, setup, arguments)
     with console.progress() as tell:
         regions = survey.list_regions(current_project, resolved, tell, seed=seed, timeout=timeout)
-    definitions = region_definitions.list_definitions(current_project)
+    definitions = accepted_regions.list_definitions(current_project)
     console.out_json(regions) if as_json else console.out("\n".join(_format_regions(regions, definitions)))
     path = analysis_store.program_folder(current_project, resolved) / region_file.REGIONS_FILE
     console.tell(f"Record: {current_project.relative(path)}")

@@ -14,7 +14,7 @@ from warpsmith.errors import MachineLacks, MissingInput, Misuse
 from warpsmith.lab.machine import hardware
 from warpsmith.ledger.store import write_model
 from warpsmith.program.analysis import analyzer
-from warpsmith.program.operators import extraction_file, kernel_override, transfer_audit
+from warpsmith.program.operators import accepted_regions, extraction_file, kernel_override, transfer_audit
 from warpsmith.program.operators.models import Extraction
 from warpsmith.program.operators.transfer_record import Transfer
 from warpsmith.program.process.program import Program
@@ -71,7 +71,7 @@ def integrate_kernel(
     version = _best_version(project, op, extraction)
     target = (into or program.path).absolute()
     trials = trial_store.program_trials(project, program)
-    entry = f"integrate-{op}"
+    entry = accepted_regions.integration_entry(op)
     plan, line = trials.plan(), kernel_override.enabling_line(op)
     text = _read_text(target)
     if plan is not None and plan.entry != entry:
