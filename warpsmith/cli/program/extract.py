@@ -109,10 +109,11 @@ def integrate_command(
     timeout: Timeout = 600.0,
     as_json: Json = False,
 ) -> None:
-    """Put the accepted kernel of an operator into its program: one line, kept if the step gets faster.
+    """Put the accepted kernel of an operator or region into its program: one line, kept if the step gets faster.
 
-    The line replaces PyTorch's operator for the calls that the definition covers; WARPSMITH_KERNELS=0 disables all
-    such lines. The kernel's gain is audited first: a gain that needs repeated inputs does not count.
+    The line replaces PyTorch's operator, or the region in compiled graphs, for the calls that the definition
+    covers; WARPSMITH_KERNELS=0 disables all such lines. The kernel's gain is audited first: a gain that needs
+    repeated inputs does not count.
     Exit code 1 if the line is removed again.
     """
     from warpsmith import project
@@ -180,12 +181,16 @@ def _format_integrated(project: Project, integration: Integration) -> Iterator[s
     if audit.judged_seconds is not None:
         yield f"in its record:      {format.seconds(audit.judged_seconds)} per step"
     yield f"predicted: {format.seconds(audit.real.seconds)} per step, {predicted}"
+    if audit.hits is not None:
+        yield f"hits:      {audit.hits:g} calls per step, at {format.count_noun(audit.places or 0, 'place')}"
     if audit.measured is not None and audit.measured_seconds is not None:
         low, high = audit.measured.interval.low, audit.measured.interval.high
         yield (
             f"measured:  {format.seconds(audit.measured_seconds)} per step, {audit.measured.speedup:.3f}x "
             f"[{low:.3f}, {high:.3f}]"
         )
+    if audit.seam_seconds is not None:
+        yield f"seam:      {format.seconds(audit.seam_seconds)} per step, gained alone and not in the step"
     yield f"Record: {project.relative(integration.closed.folder)}"
 
 

@@ -23,10 +23,12 @@ _STRIDED_VIEWS = (
     "aten.unsqueeze.default", "aten.squeeze.dim", "aten.squeeze.dims",
 )  # fmt: skip
 """Views that show all of their base, and may give it other strides."""
-_PARTS = (
-    "aten.slice.Tensor", "aten.select.int", "aten.split.Tensor", "aten.split_with_sizes.default", "getitem"
-)  # fmt: skip
+_SPLITS = ("aten.split.Tensor", "aten.split_with_sizes.default")
+_PARTS = ("aten.slice.Tensor", "aten.select.int", "getitem", *_SPLITS)
 """Views that show a part of their base."""
+
+_LEAST_READ = 0.9
+"""Share of a tensor that a region reads in parts, from which on the whole tensor enters it."""
 
 _TRIMMED = (RESHAPE, "aten.unsqueeze.default", "aten.squeeze.dim", "aten.squeeze.dims")
 """Views that only rename the dimensions of a contiguous tensor: they stay outside of a region's edge."""
@@ -66,13 +68,13 @@ def cut_regions(graph: Graph, kernels: Sequence[KernelNodes]) -> list[Cut]:
     for index, kernel in enumerate(kernels):
         for name in kernel.nodes:
             holders[name].add(index)
-    parts = [part for index, kernel in enumerate(kernels) for part in _kernel_parts(graph, index, kernel, holders)]
-    cuts = [_cut_nodes(graph, part.nodes, {part.kernel: part.share}, holders) for part in parts]
+    parts = [part for index, kernel in enumerate(kernels) for part in _kernel_parts(graph, kernel, holders)]
+    cuts = [_cut_nodes(graph, part.members, {part.kernel: part.share}, holders) for part in parts]
     for group in _chains(parts):
         kernel_shares: dict[str, float] = defaultdict(float)
         for part in group:
             kernel_shares[part.kernel] += part.share
-        nodes = frozenset().union(*(part.nodes for part in group))
+        nodes = frozenset().union(*(part.members | _entering_views(part) for part in group))
         cuts.append(_cut_nodes(graph, nodes, dict(kernel_shares), holders))
     return cuts
 
@@ -82,27 +84,30 @@ class _Part:
     """A connected part of one kernel."""
 
     kernel: str
+    members: frozenset[Node]
+    """All its nodes, also views by which tensors enter and leave."""
     nodes: frozenset[Node]
     inputs: frozenset[Node]
     outputs: frozenset[Node]
     share: float
 
 
-def _kernel_parts(graph: Graph, index: int, kernel: KernelNodes, holders: Mapping[str, set[int]]) -> list[_Part]:
+def _kernel_parts(graph: Graph, kernel: KernelNodes, holders: Mapping[str, set[int]]) -> list[_Part]:
     nodes = [node for node in graph.nodes if node.name in kernel.nodes and node.op == "call_function"]
     members = set(nodes)
     groups = join_groups(nodes, [(node, arg) for node in nodes for arg in node.all_input_nodes if arg in members])
-    edges: list[tuple[frozenset[Node], frozenset[Node], frozenset[Node]]] = []
+    edges: list[tuple[frozenset[Node], frozenset[Node], frozenset[Node], frozenset[Node]]] = []
     for group in groups:
         outputs = _outputs(set(group), holders)
         inside = _ancestors(outputs, set(group))
         if outputs and not all(map(_is_view, inside)):
-            edges.append((frozenset(inside), frozenset(_inputs(inside)), frozenset(outputs)))
-    sizes = [sum(map(_count_bytes, (*inputs, *outputs))) for _, inputs, outputs in edges]
+            entering = frozenset(_inputs(inside))
+            edges.append((frozenset(group), frozenset(inside), entering, frozenset(outputs)))
+    sizes = [sum(map(_count_bytes, (*inputs, *outputs))) for *_, inputs, outputs in edges]
     total = sum(sizes) or 1
     return [
-        _Part(kernel.name, inside, inputs, outputs, size / total if sum(sizes) else 1 / len(edges))
-        for (inside, inputs, outputs), size in zip(edges, sizes, strict=True)
+        _Part(kernel.name, *nodes, size / total if sum(sizes) else 1 / len(edges))
+        for nodes, size in zip(edges, sizes, strict=True)
     ]
 
 
@@ -119,6 +124,16 @@ def _chains(parts: Sequence[_Part]) -> list[list[_Part]]:
             links.append((index, seconds.pop()))
     groups = join_groups(range(len(parts)), links)
     return [[parts[index] for index in group] for group in groups if len(group) > 1]
+
+
+def _entering_views(part: _Part) -> frozenset[Node]:
+    """Return the views by which tensors enter a part: in a chain they are between its parts."""
+    views: set[Node] = set()
+    for node in part.inputs:
+        while node.op == "call_function" and encoding.target_name(node) in _TRIMMED:
+            views.add(node)
+            node = node.all_input_nodes[0]
+    return frozenset(views)
 
 
 def _escapes(output: Node, parts: Sequence[_Part]) -> bool:
@@ -184,8 +199,15 @@ def _inputs(inside: set[Node]) -> dict[Node, None]:
 
 
 def _pull_in(inside: set[Node]) -> set[Node]:
-    """Add constants, and views that the region would otherwise see as strided tensors."""
+    """Add constants, and views that the region would otherwise see as strided tensors.
+
+    Views of parts are in the region only where it reads nearly all of their base.
+    """
     inside = set(inside)
+    while leading := [
+        node for node in inside if encoding.target_name(node) in _PARTS and not inside & set(node.all_input_nodes)
+    ]:
+        inside -= set(leading)
     while True:
         entering = _inputs(inside)
         views: dict[Node, list[Node]] = defaultdict(list)
@@ -196,14 +218,31 @@ def _pull_in(inside: set[Node]) -> set[Node]:
             name = encoding.target_name(node)
             if name in _CONSTRUCTORS or (name in _STRIDED_VIEWS and not _is_contiguous(node)):
                 more.add(node)
-            elif name in _PARTS and node.all_input_nodes:
-                views[node.all_input_nodes[0]].append(node)
-        for base, shown in views.items():
-            if sum(map(_count_elements, shown)) >= _count_elements(base):
-                more |= set(shown)
+            elif _is_part(node):
+                views[_whole(node)].append(node)
+        for base, pieces in views.items():
+            if sum(map(_count_elements, pieces)) >= _LEAST_READ * _count_elements(base):
+                more |= {
+                    *pieces,
+                    *(node for piece in pieces for node in piece.all_input_nodes if node is not base),
+                }
         if not more:
             return inside
         inside |= more
+
+
+def _is_part(node: Node) -> bool:
+    """Return whether a node shows a part of a tensor."""
+    if node.op != "call_function" or isinstance(node.meta.get("val"), list | tuple):
+        return False
+    name = encoding.target_name(node)
+    return name in _PARTS and (name != "getitem" or encoding.target_name(node.all_input_nodes[0]) in _SPLITS)
+
+
+def _whole(part: Node) -> Node:
+    """Return the tensor that a node shows a part of."""
+    base = part.all_input_nodes[0]
+    return base.all_input_nodes[0] if isinstance(base.meta.get("val"), list | tuple) else base
 
 
 def _cut_nodes(

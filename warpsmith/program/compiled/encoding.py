@@ -23,6 +23,9 @@ _RANDOM = ("prims.inductor_random", "prims.inductor_seed", "prims.inductor_looku
 _SIZE_NAMES = ("size", "shape")
 """Names of arguments that hold the sizes of the result."""
 
+_COUNTER = "prims.iota.default"
+"""Operator that counts up to its argument `length`."""
+
 _VIEWS_BY_SIZE = ("aten.view.default", "aten._unsafe_view.default", "aten.reshape.default")
 
 RESHAPE = "aten.reshape.default"
@@ -101,6 +104,8 @@ def encode_arguments(
     own = {name for name in names if name in _SIZE_NAMES} if _has_own_sizes(node, schema) else set()
 
     def encode(name: str, value: Any) -> Any:  # noqa: ANN401
+        if name == "length" and target_name(node) == _COUNTER:
+            return {"length": OWN_SIZES}
         return {"sizes": OWN_SIZES} if name in own else _encode_value(value, reference)
 
     args = tuple(encode(names[i] if i < len(names) else "", value) for i, value in enumerate(node.args))
@@ -131,12 +136,3 @@ def _encode_value(value: Any, reference: Callable[[Node], dict[str, int]]) -> An
         return {"device": value.type}
     raise RegionRefused(f"has a constant that cannot be written: a {type(value).__name__}")
 
-
-def decode_constant(value: dict[str, Any], device: Any) -> Any:  # noqa: ANN401
-    """Return the constant that JSON lacks; `device` stands for the device that a node names."""
-    import torch
-
-    ((kind, text),) = value.items()
-    if kind == "device":
-        return device
-    return float(text) if kind == "float" else getattr(torch, text)

@@ -62,7 +62,8 @@ class RegionNode(Model):
     """A call of one operator in a region.
 
     An argument is a constant, a list, `{"input": 0}` or `{"node": 3}`, `{"sizes": "own"}` for the sizes of the
-    result, or a constant that JSON lacks: `{"dtype": "float32"}`, `{"device": "cpu"}`, `{"float": "inf"}`.
+    result and `{"length": "own"}` for its only one, or a constant that JSON lacks: `{"dtype": "float32"}`,
+    `{"device": "cpu"}`, `{"float": "inf"}`.
     """
 
     target: str
@@ -109,6 +110,10 @@ class RegionGraph(Model):
         words = [*(name.partition(".")[2] for name in names), *dtypes]
         if any(node.target == "aten.pow.Tensor_Scalar" and node.args[1] == _CUBE for node in self.nodes):
             return "norm"
+        if {"aten.exp.default", "prims.iota.default", "aten.eq.Tensor"} <= set(names):
+            return "loss head"  # the derivative of a cross entropy compares each class with the target
+        if "aten.exp.default" in names and not any("sum" in name for name in names):
+            return "activation"  # decomposed, as a sigmoid is
         for kind, parts in _KINDS:
             if any(word.partition(".")[0].startswith(part) for word in words for part in parts):
                 return kind

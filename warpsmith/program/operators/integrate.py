@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,6 +90,10 @@ def integrate_kernel(
     with Runner(program, timeout=timeout, env={kernel_override.SWITCH: "0"}, log=log) as runner:
         runner.start()
         transfer = transfer_audit.audit_transfer(project, runner, extraction, version, tell)
+    if extraction.region is not None:
+        with _copy_of(target, edited) as copy, Runner(program, {target: copy}, timeout=timeout, log=log) as runner:
+            runner.start()
+            transfer = transfer_audit.count_hits(runner, transfer, tell)
     request = TrialRequest(entry, ProgramRules(), program, (target,), predicted=transfer.predicted)
     trial.open_trial(project, request, timeout, tell)
     write_model(trials.open / transfer_audit.TRANSFER_FILE, transfer)
@@ -144,6 +151,15 @@ def _best_version(project: Project, op: str, extraction: Extraction) -> BestVers
     return best
 
 
+@contextmanager
+def _copy_of(path: Path, text: str) -> Iterator[Path]:
+    """Yield a temporary file with the text, under the same name."""
+    with tempfile.TemporaryDirectory(prefix="warpsmith-edited-") as folder:
+        copy = Path(folder) / path.name
+        copy.write_text(text)
+        yield copy
+
+
 def _read_text(path: Path) -> str:
     try:
         return path.read_bytes().decode()
@@ -153,6 +169,8 @@ def _read_text(path: Path) -> str:
 
 def _audit_objection(transfer: Transfer) -> str:
     """Return the objection of the audit to the kernel; empty if it has none."""
+    if transfer.hits == 0:
+        return f"region {transfer.region}: no place in the compiled step has the tensors of the definition"
     if not transfer.inflated:
         names = ", ".join(item.workload for item in transfer.undetectable)
         return names and (

@@ -116,6 +116,8 @@ class RegionSource:
         if kind == "sizes":
             rank = len(node.result.shape) if node.result else 0
             return f"[{', '.join(sizes(index, dimension) for dimension in range(rank))}]"
+        if kind == "length":
+            return sizes(index, 0)
         if kind == "device":
             return f"{self._names[0]}.device"
         if kind == "float":

@@ -15,7 +15,7 @@ from warpsmith.program.analysis.analyzer import scratch_folder
 from warpsmith.program.analysis.models import amdahl_bound
 from warpsmith.program.compiled.models import CutRegion, RegionRow, StepRegions
 from warpsmith.program.compiled.region_graph import RegionGraph, RegionTensor
-from warpsmith.program.operators import operator_calls
+from warpsmith.program.operators import kernel_override, operator_calls
 from warpsmith.program.process.program import Program
 from warpsmith.program.process.runner import TIMEOUT, Runner
 from warpsmith.project import Project
@@ -51,8 +51,9 @@ def list_regions(
 
 
 def region_runner(project: Project, program: Program, seed: int, timeout: float) -> Runner:
-    """Return a process for a program whose output goes to its own file."""
-    return Runner(program, seed=seed, timeout=timeout, log=scratch_folder(project, program) / "output.txt")
+    """Return a process for a program without accepted kernels, so that all of its regions are Inductor's own."""
+    log, env = scratch_folder(project, program) / "output.txt", {kernel_override.SWITCH: "0"}
+    return Runner(program, seed=seed, timeout=timeout, env=env, log=log)
 
 
 def survey_regions(runner: Runner, tell: Tell) -> SurveyedStep:
