@@ -59,7 +59,7 @@ class Cut:
     region: RegionGraph | None
     """The region; None if it was refused."""
     refusal: str = ""
-    """Why it cannot become a definition; empty if it can."""
+    """Reason why it cannot become a definition; empty if it can."""
 
 
 def cut_regions(graph: Graph, kernels: Sequence[KernelNodes]) -> list[Cut]:

@@ -135,4 +135,3 @@ def _encode_value(value: Any, reference: Callable[[Node], dict[str, int]]) -> An
     if isinstance(value, torch.device):
         return {"device": value.type}
     raise RegionRefused(f"has a constant that cannot be written: a {type(value).__name__}")
-

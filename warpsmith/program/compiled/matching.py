@@ -134,8 +134,8 @@ class _Matcher:
         pairs: list[tuple[dict[str, int], Node]] = []
         same = len(args) == len(expected.args) and kwargs.keys() == expected.kwargs.keys()
         same = same and all(
-            _unify(wanted, value, arguments, pairs)
-            for wanted, value in (
+            _unify(argument, value, arguments, pairs)
+            for argument, value in (
                 *zip(expected.args, args, strict=True),
                 *((expected.kwargs[name], kwargs[name]) for name in kwargs),
             )
@@ -171,7 +171,7 @@ def _unify(expected: Any, value: Any, arguments: list[Node], pairs: list[tuple[d
         return (
             isinstance(value, list | tuple)
             and len(expected) == len(value)
-            and all(_unify(one, other, arguments, pairs) for one, other in zip(expected, value, strict=True))
+            and all(_unify(item, other, arguments, pairs) for item, other in zip(expected, value, strict=True))
         )
     return type(expected) is type(value) and bool(expected == value)
 

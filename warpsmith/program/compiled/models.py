@@ -38,7 +38,7 @@ class RegionRow(Model):
     sizes: int = Field(default=1, ge=1)
     """Number of different sizes at which it runs."""
     refusal: str = ""
-    """Why it cannot become a definition; completes `it ...`."""
+    """Reason why it cannot become a definition; completes `it ...`."""
 
 
 class StepRegions(Model):
@@ -68,7 +68,7 @@ class CutRegion(Model):
     region: RegionGraph | None
     """The region; null if it was refused."""
     refusal: str
-    """Why it cannot become a definition; empty if it can."""
+    """Reason why it cannot become a definition; empty if it can."""
     operators: tuple[str, ...]
     """Its operators, each once."""
     kernels: tuple[str, ...]

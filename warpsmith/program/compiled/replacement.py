@@ -119,10 +119,10 @@ def _replace_match(graph: Graph, kernel: RegionKernel, match: RegionMatch) -> No
             user.replace_input_with(output, result)
 
 
-def _insert_permute(graph: Graph, place: Node, node: Node, order: Sequence[int]) -> Node:
+def _insert_permute(graph: Graph, position: Node, node: Node, order: Sequence[int]) -> Node:
     import torch
 
-    with graph.inserting_after(place):
+    with graph.inserting_after(position):
         permuted = graph.call_function(torch.ops.aten.permute.default, (node, list(order)))
     permuted.meta["val"] = node.meta["val"].permute(tuple(order))
     return permuted
@@ -130,8 +130,8 @@ def _insert_permute(graph: Graph, place: Node, node: Node, order: Sequence[int])
 
 def _last_node(graph: Graph, nodes: Sequence[Node]) -> Node:
     """Return the node of these that comes last, or the graph's last input."""
-    wanted = set(nodes)
-    candidates: list[Node] = [node for node in graph.nodes if node in wanted or node.op == "placeholder"]
+    chosen = set(nodes)
+    candidates: list[Node] = [node for node in graph.nodes if node in chosen or node.op == "placeholder"]
     return candidates[-1]
 
 

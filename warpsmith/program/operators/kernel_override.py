@@ -32,8 +32,6 @@ SWITCH = "WARPSMITH_KERNELS"
 
 _libraries: dict[str, torch.library.Library] = {}
 """Libraries by operator; an override lasts as long as its library."""
-_enabled: set[str] = set()
-"""Definitions whose operators or regions are overridden."""
 _thread = threading.local()
 
 
@@ -50,28 +48,36 @@ def enable(op: str = "") -> bool:
     all regions of the project with an accepted version are enabled, except those that a whole step refused.
     Returns whether an override is in place.
     """
-    if os.environ.get(SWITCH, "").strip() == "0":
-        return False
+    if op and (os.environ.get(SWITCH, "").strip() == "0" or _is_enabled(op)):
+        return _is_enabled(op)
     folder = Path(str(sys._getframe(1).f_globals.get("__file__", "."))).resolve().parent
     with contextlib.chdir(folder):
-        names = [op] if op else accepted_regions.list_accepted(projects.find_project())
+        names = [op] if op else _names_of_regions()
         for name in names:
-            if name in _enabled:
-                continue
             try:
-                _install(name)
-                _enabled.add(name)
+                if not _is_enabled(name):
+                    _install(name)
             except (WarpsmithError, OSError) as error:
                 warnings.warn(f"{name}: {str(error).rstrip('.')}; PyTorch's own operator runs.", stacklevel=2)
-    return op in _enabled if op else bool(_enabled.intersection(names))
+    return any(map(_is_enabled, names))
 
 
 def disable() -> None:
     """Remove all overrides; graphs that are compiled already keep the regions that were replaced in them."""
-    _enabled.clear()
     replacement.remove_kernels()
     while _libraries:
         _libraries.popitem()[1]._destroy()  # type: ignore[no-untyped-call]
+
+
+def _is_enabled(op: str) -> bool:
+    return op in _libraries or op in replacement.replaced_places()
+
+
+def _names_of_regions() -> list[str]:
+    """Return the regions of the project at hand that `enable()` replaces; none if they are switched off."""
+    if os.environ.get(SWITCH, "").strip() == "0":
+        return []
+    return accepted_regions.list_accepted(projects.find_project())
 
 
 def _install(op: str) -> None:

@@ -12,7 +12,7 @@ from warpsmith.program.process import operator_values
 
 
 class RegionReference(NamedTuple):
-    """What the definition of a region says in place of an operator's name and call."""
+    """Text of a region in its definition, in place of an operator's name and call."""
 
     digest: str
     """Digest of the region."""

@@ -80,10 +80,10 @@ def extract_region(
         runner.start()
         surveyed = survey.survey_regions(runner, tell)
         row, cuts = survey.find_region(surveyed, digest)
-        known = accepted_regions.list_definitions(project).get(row.digest)
-        if known and not name:
+        defined_as = accepted_regions.list_definitions(project).get(row.digest)
+        if defined_as and not name:
             raise Misuse(
-                f"The region {row.digest} is defined as `{known}` already; --name NAME makes another one."
+                f"The region {row.digest} is defined as `{defined_as}` already; --name NAME makes another one."
             )
         op = name or f"{row.kind.replace(' ', '_')}_{row.digest}"
         _check_name(project, op)
@@ -145,7 +145,7 @@ def _call_signatures(
         observed = ranges.get(shapes) or [{} for _ in inputs]
         tensors = [_recorded(tensor, fields) for tensor, fields in zip(inputs, observed, strict=True)]
         names = _parameter_names(tensors)
-        calls = sum(place.calls for place in places) / survey.TRACED_STEPS
+        calls = sum(item.calls for item in places) / survey.TRACED_STEPS
         signatures.append(
             CallSignature(
                 arguments=tuple(
@@ -153,7 +153,7 @@ def _call_signatures(
                 ),
                 outputs=tuple(_recorded(tensor, {}) for tensor in region.results),
                 calls=calls or 1 / survey.TRACED_STEPS,
-                seconds=sum(place.seconds for place in places) / survey.TRACED_STEPS,
+                seconds=sum(item.seconds for item in places) / survey.TRACED_STEPS,
             )
         )
     return tuple(sorted(signatures, key=lambda item: -item.seconds))
@@ -185,11 +185,11 @@ def _parameter_kind(tensor: RecordedTensor) -> str:
 
 def _region_of(cuts: Sequence[CutRegion], signature: CallSignature) -> RegionGraph:
     """Return the region with the tensors of a call."""
-    wanted = [(item.tensor.shape, item.tensor.strides) for item in signature.arguments if item.tensor]
+    expected = [(item.tensor.shape, item.tensor.strides) for item in signature.arguments if item.tensor]
     return next(
         cut.region
         for cut in cuts
-        if cut.region and [(tensor.shape, tensor.strides) for tensor in cut.region.inputs] == wanted
+        if cut.region and [(tensor.shape, tensor.strides) for tensor in cut.region.inputs] == expected
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
 from math import prod
 from typing import Any
@@ -21,7 +21,7 @@ _MOST_FACTORS = 3
 
 
 @dataclass(frozen=True)
-class _Axis:
+class _SizeAxis:
     name: str
     sizes: tuple[int, ...]
     dimensions: tuple[TensorDimension, ...]
@@ -43,11 +43,11 @@ class RegionAxes:
         shapes = {index: argument.shapes for index, argument in enumerate(form.arguments)}
         groups = sorted(axes.group_by_sizes(shapes), key=lambda item: min(item[1]))
         candidates = [
-            _Axis(f"d{number}", sizes, tuple(dimensions), free=True)
+            _SizeAxis(f"d{number}", sizes, tuple(dimensions), free=True)
             for number, (sizes, dimensions) in enumerate(groups)
         ]
         self._axes = candidates
-        self._axes = [_Axis(axis.name, axis.sizes, axis.dimensions, self._is_free(axis)) for axis in candidates]
+        self._axes = [replace(axis, free=self._is_free(axis)) for axis in candidates]
 
     def describe(self, fixed: bool) -> dict[str, Any]:
         """Describe axes, shapes and work as the task `operator_axes` does; empty if no call runs.
@@ -55,7 +55,7 @@ class RegionAxes:
         With `fixed`, no axis is free.
         """
         chosen = [
-            _Axis(f"d{number}", axis.sizes, axis.dimensions, axis.free and not fixed)
+            replace(axis, name=f"d{number}", free=axis.free and not fixed)
             for number, axis in enumerate(
                 axis for axis in self._axes if (axis.free and not fixed) or len(set(axis.sizes)) > 1
             )
@@ -88,12 +88,12 @@ class RegionAxes:
             "body": self._source.body(self._axis_sources(chosen), self._size_source(chosen)),
         }
 
-    def _is_free(self, axis: _Axis) -> bool:
+    def _is_free(self, axis: _SizeAxis) -> bool:
         base = {other.name: other.sizes[0] for other in self._axes}
         others = {axes.other_size(axis.sizes[0]), *axes.DERIVED_SIZES}
         return all(self._run(self._axes, {**base, axis.name: size}) is not None for size in others)
 
-    def _samples(self, chosen: Sequence[_Axis]) -> list[dict[str, int]]:
+    def _samples(self, chosen: Sequence[_SizeAxis]) -> list[dict[str, int]]:
         """Return the sizes of every call, and those of the first with each free axis changed."""
         calls = range(len(self._form.signatures))
         samples = [{axis.name: axis.sizes[call] for axis in chosen} for call in calls]
@@ -103,11 +103,11 @@ class RegionAxes:
                     samples.append({**samples[0], axis.name: size})
         return samples
 
-    def _axis_sources(self, chosen: Sequence[_Axis]) -> dict[str, str]:
+    def _axis_sources(self, chosen: Sequence[_SizeAxis]) -> dict[str, str]:
         names = [argument.slot.input for argument in self._form.arguments]
         return {axis.name: f"{names[axis.dimensions[0][0]]}.shape[{axis.dimensions[0][1]}]" for axis in chosen}
 
-    def _size_source(self, chosen: Sequence[_Axis]) -> Callable[[int, int], str]:
+    def _size_source(self, chosen: Sequence[_SizeAxis]) -> Callable[[int, int], str]:
         """Return a function of a node and a dimension that gives the source of that size of its result."""
 
         def source(index: int, dimension: int) -> str:
@@ -117,7 +117,7 @@ class RegionAxes:
 
         return source
 
-    def _run(self, chosen: Sequence[_Axis], sizes: Mapping[str, int]) -> dict[str, Any] | None:
+    def _run(self, chosen: Sequence[_SizeAxis], sizes: Mapping[str, int]) -> dict[str, Any] | None:
         """Run the reference at these sizes on tensors without content; None if it does not run."""
         import torch
         from torch._subclasses.fake_tensor import FakeTensorMode
@@ -150,7 +150,7 @@ def result_orders(region: RegionGraph) -> list[tuple[int, ...] | None]:
     return [None if order is None else tuple(order) for order in orders]
 
 
-def _product_source(sizes: tuple[int, ...], chosen: Sequence[_Axis]) -> str:
+def _product_source(sizes: tuple[int, ...], chosen: Sequence[_SizeAxis]) -> str:
     """Return the source of a size: an axis, a product of axes, or a number."""
     if set(sizes) == {1}:
         return "1"

@@ -79,14 +79,14 @@ class RegionSource:
         return function
 
     def _name_variables(self) -> list[str]:
-        taken = {*self._names, "aten", "prims", "torch"}
+        used_names = {*self._names, "aten", "prims", "torch"}
         variables: list[str] = []
         for node in self._region.nodes:
             base = node.target.split(".")[1] if "." in node.target else "part"
             base = base.strip("_").lower() or "value"
             base = f"{base}_" if keyword.iskeyword(base) or _is_axis(base) else base
-            name = next(name for name in (base, *(f"{base}{n}" for n in range(2, 1000))) if name not in taken)
-            taken.add(name)
+            name = next(name for name in (base, *(f"{base}{n}" for n in range(2, 1000))) if name not in used_names)
+            used_names.add(name)
             variables.append(name)
         return variables
 

@@ -29,23 +29,23 @@ def main(program: LoadedProgram, *, region: dict[str, Any], steps: int) -> list[
     graph_of_region = RegionGraph.model_validate(region)
     parameters = [item for item in gc.get_objects() if issubclass(type(item), torch.nn.Parameter)]
     weights = {item.untyped_storage().data_ptr() for item in parameters if item.device.type != "meta"}
-    places: list[list[list[int]]] = []
+    sites: list[list[list[int]]] = []
     values: dict[tuple[int, int], dict[str, Any]] = {}
 
-    def observe(x: torch.Tensor, place: int, index: int) -> torch.Tensor:
+    def observe(x: torch.Tensor, site: int, index: int) -> torch.Tensor:
         ranges = operator_watcher.value_range(x)
         ranges["weight"] = x.untyped_storage().data_ptr() in weights
-        values[place, index] = _merge_ranges(values.get((place, index)), ranges)
+        values[site, index] = _merge_ranges(values.get((site, index)), ranges)
         return x.clone()
 
     def insert_probes(graph: Graph) -> None:
         for match in matching.find_matches(graph_of_region, graph):
-            places.append([list(tensor.shape) for tensor in match.tensors])
+            sites.append([list(tensor.shape) for tensor in match.tensors])
             for index, node in enumerate(match.inputs):
-                _insert_probe(graph, node, match.nodes, (len(places) - 1, index))
+                _insert_probe(graph, node, match.nodes, (len(sites) - 1, index))
 
     with torch.library._scoped_library(_NAMESPACE, "FRAGMENT") as library:
-        library.define("observe(Tensor x, int place, int index) -> Tensor")
+        library.define("observe(Tensor x, int site, int index) -> Tensor")
         library.impl("observe", observe, "CompositeExplicitAutograd")
         torch.library.register_fake(f"{_NAMESPACE}::observe", lambda x, *_: torch.empty_like(x), lib=library)
         with recording.record_graphs(insert_probes):
@@ -53,17 +53,17 @@ def main(program: LoadedProgram, *, region: dict[str, Any], steps: int) -> list[
                 program.step()
             profile_steps.synchronize_device()
     return [
-        {"shapes": shapes, "tensors": [values.get((place, index), {}) for index in range(len(shapes))]}
-        for place, shapes in enumerate(places)
+        {"shapes": shapes, "tensors": [values.get((site, index), {}) for index in range(len(shapes))]}
+        for site, shapes in enumerate(sites)
     ]
 
 
-def _insert_probe(graph: Graph, node: Node, users: tuple[Node, ...], place: tuple[int, int]) -> None:
+def _insert_probe(graph: Graph, node: Node, users: tuple[Node, ...], site: tuple[int, int]) -> None:
     import torch
 
     operator = getattr(torch.ops, _NAMESPACE).observe.default
     with graph.inserting_after(node):
-        probe = graph.call_function(operator, (node, *place))
+        probe = graph.call_function(operator, (node, *site))
     probe.meta = dict(node.meta)
     for user in users:
         user.replace_input_with(node, probe)
