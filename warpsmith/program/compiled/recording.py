@@ -6,6 +6,7 @@ the nodes that each kernel computes. Caches are off meanwhile: code from a cache
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 _EXTERN = ("extern_kernels.", "aten.", "torch.ops.")
 """Beginnings of the names of kernels that Inductor calls and does not generate."""
+
+_NO_CACHE_WARNING = "dynamo_pgo force disabled"
+"""Beginning of PyTorch's warning about a cache that is off."""
 
 
 class RecordedGraph:
@@ -40,7 +44,7 @@ class RecordedGraph:
         if later is not None and later._kernels is self._kernels:
             names = [name for name in names if name in later._earlier]
         return [
-            KernelNodes(name.rpartition(":")[0], frozenset(self._kernels[name]))
+            KernelNodes(name.rpartition(":")[0] or name, frozenset(self._kernels[name]))
             for name in names
             if not name.startswith(_EXTERN)
         ]
@@ -72,7 +76,8 @@ def record_graphs(change: Callable[[Graph], None] | None = None) -> Iterator[lis
     }
     torch._dynamo.reset()
     try:
-        with options.patch(patch):
+        with warnings.catch_warnings(), options.patch(patch):
+            warnings.filterwarnings("ignore", message=_NO_CACHE_WARNING)
             yield graphs
     finally:
         torch._dynamo.reset()

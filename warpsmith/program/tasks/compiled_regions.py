@@ -46,15 +46,19 @@ def main(program: LoadedProgram, *, steps: int) -> dict[str, Any]:
 
 def _trace_kernels(program: LoadedProgram, steps: int) -> dict[str, tuple[int, float]]:
     """Return calls and seconds of each kernel by name."""
+    from torch.autograd import DeviceType
     from torch.profiler import ProfilerActivity, profile
 
-    activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if gather.gpu_initialized() else [])]
+    gpu = gather.gpu_initialized()
+    activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if gpu else [])]
     with profile(activities=activities, acc_events=True) as profiler:
         for _ in range(steps):
             program.step()
         profile_steps.synchronize_device()
     times: dict[str, list[float]] = defaultdict(list)
     for event in profiler.events() or ():
+        if gpu and event.device_type is not DeviceType.CUDA:
+            continue  # the launch of a kernel has its name too
         times[_GRAPH_PREFIX.sub("", event.name)].append(event.time_range.elapsed_us() / 1e6)
     return {name: (len(seconds), sum(seconds)) for name, seconds in times.items()}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from warpsmith.program.compiled import replacement
+from warpsmith.program.compiled import recording, replacement
 from warpsmith.program.operators import region_override
 from warpsmith.program.process import profile_steps
 
@@ -19,18 +19,15 @@ def main(program: LoadedProgram, *, op: str, steps: int) -> dict[str, int]:
 
     The step is compiled anew, because graphs from a cache do not say what was replaced in them.
     """
-    import torch
-    import torch._inductor.config as options
-
-    torch._dynamo.reset()
-    with options.patch(force_disable_caches=True):
+    places = replacement.replaced_places().get(op, 0)
+    with recording.record_graphs():
         for _ in range(_WARM_UP_STEPS):
             program.step()
-    before = region_override.region_hits(op)
-    for _ in range(steps):
-        program.step()
-    profile_steps.synchronize_device()
+        hits = region_override.region_hits(op)
+        for _ in range(steps):
+            program.step()
+        profile_steps.synchronize_device()
     return {
-        "hits": region_override.region_hits(op) - before,
-        "places": replacement.replaced_places().get(op, 0),
+        "hits": region_override.region_hits(op) - hits,
+        "places": replacement.replaced_places().get(op, 0) - places,
     }
