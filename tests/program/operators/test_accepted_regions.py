@@ -20,8 +20,6 @@ from warpsmith.use import choice
 X = RegionTensor(shape=(4, 3), strides=(1, 4), dtype="float32", device="cpu")
 CALL = RegionNode(target="aten.exp.default", args=({"input": 0},), result=X)
 EXP = RegionGraph(inputs=(X,), nodes=(CALL,), outputs=(0,))
-    inputs=(X,), nodes=(RegionNode(target="aten.exp.default", args=({"input": 0},), result=X),), outputs=(0,)
-)
 
 
 def extraction(op: str, region: RegionGraph | None = EXP) -> Extraction:
