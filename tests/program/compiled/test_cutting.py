@@ -26,6 +26,27 @@ def test_parts_that_share_only_inputs_are_two_regions_with_shares_of_the_bytes()
     assert sum(shares.values()) == pytest.approx(1)
 
 
+def test_a_constant_behind_a_view_is_part_of_the_region():
+    def one_hot(x):
+        counter = torch.ops.prims.iota.default(
+            4, start=0, step=1, dtype=torch.int64, device=torch.device("cpu"), requires_grad=False
+        )
+        return aten.eq.Tensor(aten.unsqueeze.default(x, 1), aten.view.default(counter, [1, 4]))
+
+    cut = cut_all(one_hot, torch.ones(3, dtype=torch.int64))
+    assert [tensor.shape for tensor in cut.region.inputs] == [(3, 1)]
+
+
+def test_parts_that_share_a_constant_are_two_regions():
+    def shifted(x, y):
+        two = aten.full.default([3], 2.0)
+        return aten.add.Tensor(x, two), aten.mul.Tensor(y, two)
+
+    graph = trace(shifted, torch.ones(3), torch.ones(3))
+    cuts = cutting.cut_regions(graph, [kernel("k", *calls(graph))])
+    assert [len(cut.region.inputs) for cut in cuts] == [1, 1]
+
+
 def test_a_value_that_the_reader_computes_again_does_not_leave():
     graph = trace(
         lambda x, y: (aten.exp.default(aten.mul.Tensor(x, 2.0)), aten.neg.default(aten.mul.Tensor(x, 2.0))),

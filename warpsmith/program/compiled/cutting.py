@@ -95,9 +95,11 @@ class _Part:
 def _kernel_parts(graph: Graph, kernel: KernelNodes, holders: Mapping[str, set[int]]) -> list[_Part]:
     nodes = [node for node in graph.nodes if node.name in kernel.nodes and node.op == "call_function"]
     members = set(nodes)
-    groups = join_groups(nodes, [(node, arg) for node in nodes for arg in node.all_input_nodes if arg in members])
+    linking = {node for node in nodes if node.all_input_nodes}  # parts that share a constant stay apart
+    groups = join_groups(nodes, [(node, arg) for node in nodes for arg in node.all_input_nodes if arg in linking])
     edges: list[tuple[frozenset[Node], frozenset[Node], frozenset[Node], frozenset[Node]]] = []
     for group in groups:
+        group += {arg for node in group for arg in node.all_input_nodes if arg in members} - set(group)
         outputs = _outputs(set(group), holders)
         inside = _ancestors(outputs, set(group))
         if outputs and not all(map(_is_view, inside)):

@@ -112,6 +112,7 @@ class _PairTimer:
     def _compile_reference(self) -> Call:
         """Compile the reference with Inductor alone: calls need no guards, as inside a larger graph."""
         from torch._inductor.compile_fx import compile_fx_inner
+        from torch._inductor.decomposition import select_decomp_table
         from torch._subclasses.fake_tensor import FakeTensorMode
         from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -125,7 +126,7 @@ class _PairTimer:
         mode = FakeTensorMode()
         with mode:
             fakes = [mode.from_tensor(argument) for argument in arguments]
-            graph = make_fx(call_all)(*fakes)
+            graph = make_fx(call_all, decomposition_table=select_decomp_table())(*fakes)
         compiled: Any = compile_fx_inner(graph, fakes)
         return lambda *values: compiled(list(values))
 
