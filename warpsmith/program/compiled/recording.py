@@ -7,7 +7,7 @@ the nodes that each kernel computes. Caches are off meanwhile: code from a cache
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -81,6 +81,14 @@ def record_graphs(change: Callable[[Graph], None] | None = None) -> Iterator[lis
             yield graphs
     finally:
         torch._dynamo.reset()
+
+
+def kernels_by_graph(graphs: Sequence[RecordedGraph]) -> list[list[KernelNodes]]:
+    """Return the generated kernels of each graph."""
+    return [
+        recorded.kernels(graphs[index + 1] if index + 1 < len(graphs) else None)
+        for index, recorded in enumerate(graphs)
+    ]
 
 
 def copy_graph(graph: Graph) -> Graph:

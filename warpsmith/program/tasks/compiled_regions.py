@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from warpsmith.program.compiled import cutting, recording
@@ -31,12 +32,15 @@ def main(program: LoadedProgram, *, steps: int) -> dict[str, Any]:
             program.step()
         profile_steps.synchronize_device()
         times = _trace_kernels(program, steps)
+    kernels = recording.kernels_by_graph(graphs)
     cuts = [
         (recorded, cut)
-        for recorded, later in zip(graphs, [*graphs[1:], None], strict=True)
-        for cut in cutting.cut_regions(recorded.graph, recorded.kernels(later))
+        for recorded, own in zip(graphs, kernels, strict=True)
+        for cut in cutting.cut_regions(recorded.graph, own)
     ]
-    shared = _count_holders(graphs)  # a trace does not tell kernels of one name apart
+    shared = Counter(
+        kernel.name for own in kernels for kernel in own
+    )  # a trace does not tell kernels of one name apart
     return {
         "graphs": len(graphs),
         "kernel_seconds": sum(times[name][1] for name in shared if name in times),
@@ -62,17 +66,8 @@ def _trace_kernels(program: LoadedProgram, steps: int) -> dict[str, tuple[int, f
     return {name: (len(seconds), sum(seconds)) for name, seconds in times.items()}
 
 
-def _count_holders(graphs: list[RecordedGraph]) -> dict[str, int]:
-    """Count the graphs that have a kernel of each name."""
-    holders: dict[str, int] = defaultdict(int)
-    for recorded, later in zip(graphs, [*graphs[1:], None], strict=True):
-        for kernel in recorded.kernels(later):
-            holders[kernel.name] += 1
-    return holders
-
-
 def _describe_cut(
-    recorded: RecordedGraph, cut: Cut, times: dict[str, tuple[int, float]], holders: dict[str, int]
+    recorded: RecordedGraph, cut: Cut, times: dict[str, tuple[int, float]], holders: Mapping[str, int]
 ) -> dict[str, Any]:
     traced = {name: times.get(name, (0, 0.0)) for name in cut.kernels}
     names = dict.fromkeys(_operator_name(node) for node in cut.nodes)
