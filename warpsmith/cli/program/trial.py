@@ -286,7 +286,7 @@ def _entry_rules(entry: ListedEntry) -> ProgramRules:
 
 def _render_page(project: Project, name: str) -> Path:
     from warpsmith.program.trials.trial_store import Trials
-    from warpsmith.reporting import program_trials
+    from warpsmith.reporting.programs import program_trials
 
     return program_trials.write_program_page(Trials(project, name))
 

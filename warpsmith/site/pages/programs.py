@@ -14,9 +14,10 @@ from warpsmith.program.trials import next_action, trial_store, trials_total
 from warpsmith.program.trials.trial_store import Trials
 from warpsmith.repo import store as repo_store
 from warpsmith.repo.store import RepoCampaign
-from warpsmith.reporting import format, fusion_ledger, program_trials, repo
-from warpsmith.reporting.fusion_ledger import FusionLedger
-from warpsmith.reporting.program_trials import PageContext
+from warpsmith.reporting import format, repo
+from warpsmith.reporting.programs import fusion_ledger, program_trials
+from warpsmith.reporting.programs.fusion_ledger import FusionLedger
+from warpsmith.reporting.programs.program_trials import PageContext
 from warpsmith.site import addresses
 from warpsmith.site.contents import read_model
 from warpsmith.site.context import SiteContext

@@ -15,8 +15,8 @@ from warpsmith.program.compiled.models import RegionRow, StepRegions
 from warpsmith.program.operators import accepted_regions
 from warpsmith.program.operators.transfer_record import Transfer
 from warpsmith.program.trials.trial_store import Trials
-from warpsmith.reporting import fusion_ledger
-from warpsmith.reporting.program_trials import PageContext, program_page
+from warpsmith.reporting.programs import fusion_ledger
+from warpsmith.reporting.programs.program_trials import PageContext, program_page
 from warpsmith.use import choice
 
 GAIN = {"seconds": 0.004, "error": 0.0001}

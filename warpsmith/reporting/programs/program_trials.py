@@ -24,9 +24,10 @@ from warpsmith.program.analysis.throughput import StepLimit, StepWork
 from warpsmith.program.trials import goal, next_action, trials_total
 from warpsmith.program.trials.goal import ProgramGoal
 from warpsmith.program.trials.trial_store import Trials
-from warpsmith.reporting import format, fusion_ledger
+from warpsmith.reporting import format
 from warpsmith.reporting.format import Md
-from warpsmith.reporting.fusion_ledger import FusionLedger
+from warpsmith.reporting.programs import fusion_ledger
+from warpsmith.reporting.programs.fusion_ledger import FusionLedger
 from warpsmith.reporting.templating import fill_template
 
 PAGE_NAME = "README.md"
