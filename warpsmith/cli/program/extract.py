@@ -58,7 +58,7 @@ def extract_command(
     current_project = project.find_project()
     resolved = program.resolve_program(program_path, step, setup, arguments)
     if sum(map(bool, (op, kernel, region))) > 1:
-        raise Misuse("Give one of --op, --kernel and --region.")
+        raise Misuse("Give one of --op, --kernel and --region, not several.")
     if region:
         with console.progress() as tell:
             region_result = extract_region.extract_region(
