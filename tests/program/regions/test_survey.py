@@ -12,7 +12,7 @@ from test_operators import Here
 
 from warpsmith import languages
 from warpsmith import project as projects
-from warpsmith.core.trial import NextAction
+from warpsmith.core.trial import NextAction, TrialVerdict
 from warpsmith.errors import MissingInput, Misuse
 from warpsmith.lab.operator import definition_file
 from warpsmith.languages.base import Build
@@ -187,8 +187,11 @@ def test_next_proposes_the_list_and_then_the_largest_region(here, finished, monk
     monkeypatch.setattr(choice, "rank_versions", lambda project, op: {"cpu": [op]})
     third = next_region.choose_program_action(here, finished)
     assert third.command == "warpsmith program integrate mine train.py --step step -- --lr 1"
-    refused = SimpleNamespace(verdict="RESTORED")
+    refused = SimpleNamespace(verdict=TrialVerdict.RESTORED)
     plan = SimpleNamespace(entry="integrate-mine")
+    unclear = SimpleNamespace(verdict=TrialVerdict.INCONCLUSIVE)
+    finished.records.append(SimpleNamespace(plan=plan, decision=unclear, closed="2026-11-22 12:00"))
+    assert next_region.choose_program_action(here, finished).command == third.command
     finished.records.append(SimpleNamespace(plan=plan, decision=refused, closed="2026-11-22 12:00"))
     assert next_region.choose_program_action(here, finished).action == "finished"
 

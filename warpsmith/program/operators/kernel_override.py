@@ -45,7 +45,7 @@ def enable(op: str = "") -> bool:
 
     It holds for calls that the definition covers. A region is replaced in graphs that torch.compile makes from now
     on, forward and backward. The definition belongs to the project that contains the calling file. Without a name,
-    all regions of the project with an accepted version are enabled, except those that a whole step refused.
+    all regions of the project with an accepted version are enabled, except those that a whole step did not keep.
     Returns whether an override is in place.
     """
     if op and (os.environ.get(SWITCH, "").strip() == "0" or _is_enabled(op)):

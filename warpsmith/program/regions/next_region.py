@@ -28,7 +28,7 @@ def choose_program_action(project: Project, state: ProgramState) -> NextAction:
         reason = "the step is compiled, and its regions were not listed since it last changed"
         return _region_action(action, reason, f"warpsmith program regions {arguments}")
     definitions = accepted_regions.list_definitions(project)
-    tried = {record.plan.entry for record in state.records}
+    tried = [(record.plan.entry, record.decision.verdict) for record in state.records]
     for row in regions.rows:
         if row.refusal or row.share < LEAST_SHARE:
             continue
@@ -37,7 +37,9 @@ def choose_program_action(project: Project, state: ProgramState) -> NextAction:
             flags, _, words = arguments.partition(" -- ")
             command = f"warpsmith program extract {flags} --region {row.digest}{f' -- {words}' if words else ''}"
             return _region_action(action, _describe(row), command)
-        if accepted_regions.integration_entry(op) in tried:
+        verdicts = [verdict for entry, verdict in tried if entry == accepted_regions.integration_entry(op)]
+        is_open = verdicts and verdicts[-1] is TrialVerdict.INCONCLUSIVE and len(verdicts) < next_action.MOST_TRIES
+        if verdicts and not is_open:
             continue
         if choice.rank_versions(project, op):
             reason = f"{_describe(row)}; {op} has an accepted version"

@@ -22,6 +22,13 @@ _LEAST_SHARE = 0.01
 """Share of the step below which a region without a definition is left out."""
 
 
+_OUTCOMES = {
+    TrialVerdict.KEPT: "kept",
+    TrialVerdict.RESTORED: "refused",
+    TrialVerdict.INCONCLUSIVE: "nothing shown",
+}
+
+
 @dataclass(frozen=True)
 class FusionLedger:
     """Regions of a program for its page."""
@@ -82,8 +89,9 @@ def _ledger_row(trials: Trials, row: RegionRow, op: str | None, tried: _Integrat
         if audit.measured is not None and audit.measured_seconds is not None:
             gained = f"{_signed_seconds(audit.measured_seconds)}, {format.speedup(audit.measured)}"
         link = format.link(f"{tried.number:03d}", f"trials/{tried.number:03d}/record.json", ".")
-        verdict = "kept" if tried.record.decision.verdict is TrialVerdict.KEPT else "refused"
-        outcome = f"{verdict} in {link}: {format.inline(tried.record.decision.reason)}"
+        outcome = (
+            f"{_OUTCOMES[tried.record.decision.verdict]} in {link}: {format.inline(tried.record.decision.reason)}"
+        )
     if row.refusal:
         outcome = f"it {format.inline(row.refusal)}"
     way = "backward" if row.backward else "forward"
