@@ -189,7 +189,7 @@ def _format_integrated(project: Project, integration: Integration) -> Iterator[s
             f"measured:  {format.seconds(audit.measured_seconds)} per step, {audit.measured.speedup:.3f}x "
             f"[{low:.3f}, {high:.3f}]"
         )
-    if audit.seam_seconds is not None:
+    if audit.seam_seconds is not None and audit.seam_seconds > 0:
         yield f"seam:      {format.seconds(audit.seam_seconds)} per step, gained alone and not in the step"
     yield f"Record: {project.relative(integration.closed.folder)}"
 
