@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from warpsmith.core.definition import Workload as Workload
     from warpsmith.interchange.sibling import load_sibling as load_sibling
     from warpsmith.lab.operator.peers import Peer as Peer
+    from warpsmith.program.operators.kernel_override import disable as disable
     from warpsmith.program.operators.kernel_override import enable as enable
     from warpsmith.use.operator import best as best
 
@@ -25,6 +26,7 @@ _MODULES = {
     "Tolerance": "warpsmith.core.definition",
     "Workload": "warpsmith.core.definition",
     "best": "warpsmith.use.operator",
+    "disable": "warpsmith.program.operators.kernel_override",
     "enable": "warpsmith.program.operators.kernel_override",
     "load_sibling": "warpsmith.interchange.sibling",
 }
@@ -37,6 +39,7 @@ __all__ = [
     "Tolerance",
     "Workload",
     "best",
+    "disable",
     "enable",
     "load_sibling",
 ]

@@ -34,6 +34,7 @@ from warpsmith.lab.tuning.models import Tuning
 from warpsmith.profiling.assembly.models import Assembly
 from warpsmith.profiling.counters import Counters
 from warpsmith.program.analysis.models import Analysis
+from warpsmith.program.compiled.models import StepRegions
 from warpsmith.program.operators.models import Extraction, StepOperators
 from warpsmith.program.operators.transfer_record import Transfer
 from warpsmith.program.trials.goal import ProgramGoal
@@ -74,6 +75,7 @@ MODELS: dict[str, type[Model]] = {
     "program-goal": ProgramGoal,
     "operators": StepOperators,
     "extraction": Extraction,
+    "regions": StepRegions,
     "transfer": Transfer,
     "repo-manifest": RepoManifest,
     "repo-judgement": RepoEvaluation,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from warpsmith.program.models import ProgramFacts, StepsRun
 from warpsmith.program.process.program import resolve_step_program
 from warpsmith.program.process.runner import Runner
@@ -50,3 +52,13 @@ def test_the_image_model_learns_while_its_loader_works_in_the_step(tmp_path: Pat
     assert facts.observed.calls(READ) >= 1
     assert facts.observed.convolutions == 12
     assert loss(steps, -1) < loss(steps, 0)
+
+
+@pytest.mark.slow
+def test_the_llama_compiles_its_whole_forward_and_backward_pass(tmp_path: Path) -> None:
+    sizes = ("--layers", "1", "--width", "32", "--heads", "2", "--vocabulary", "64")
+    facts, steps = run_program("train_llama", "train_step", tmp_path / "log", *sizes)
+    assert facts.compiled_graphs >= 1
+    assert not [event for event in facts.compile_events if event.kind == "graph break"]
+    assert facts.optimizers[0].fused
+    assert steps.first_nonfinite is None

@@ -19,6 +19,7 @@ from warpsmith.cli.profiling import assembly, profile
 from warpsmith.cli.program import analyze as program
 from warpsmith.cli.program import extract as program_extract
 from warpsmith.cli.program import graph
+from warpsmith.cli.program import regions as program_regions
 from warpsmith.cli.program import trial as program_trial
 from warpsmith.errors import MachineLacks, WarpsmithError
 
@@ -76,6 +77,7 @@ for group in (
     program,
     program_trial,
     program_extract,
+    program_regions,
     graph,
     race,
     performance_map,

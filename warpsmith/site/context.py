@@ -17,7 +17,8 @@ from warpsmith.knowledge.symptom_page import SymptomPage
 from warpsmith.program.trials import trial_store
 from warpsmith.project import Project
 from warpsmith.repo import store as repo_store
-from warpsmith.reporting import pages, program_trials, repo
+from warpsmith.reporting import pages, repo
+from warpsmith.reporting.programs import program_trials
 from warpsmith.site import addresses
 from warpsmith.site.addresses import SiteMap
 from warpsmith.site.contents import Contents, read_contents

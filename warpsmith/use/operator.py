@@ -51,6 +51,8 @@ class BestFunction(Protocol):
 
     solution: str
     """Version that runs: `triton/v7`; `cuda/v8, by shape also cuda/v7` with a map; `reference` if none can."""
+    operator: Any
+    """PyTorch's operator that calls the version; None for the reference."""
 
     def __call__(self, *positional: Any, **by_keyword: Any) -> Any:  # noqa: ANN401 - the definition says
         """Call with the definition's inputs; returns what the reference returns."""
@@ -203,7 +205,7 @@ def _registered_function(
             warnings.warn(f"{version.op}: {mismatch}; its reference runs instead.", stacklevel=2)
         return file.reference(*values)
 
-    return _with_signature(function, file, version.solution)
+    return _with_signature(function, file, version.solution, operator)
 
 
 def _reference_function(file: DefinitionFile) -> BestFunction:
@@ -213,7 +215,7 @@ def _reference_function(file: DefinitionFile) -> BestFunction:
     def function(*positional: Any, **by_keyword: Any) -> Any:  # noqa: ANN401 - tensors and numbers
         return file.reference(*arguments.bind(positional, by_keyword))
 
-    return _with_signature(function, file, REFERENCE)
+    return _with_signature(function, file, REFERENCE, None)
 
 
 class _Loaded(NamedTuple):
@@ -294,6 +296,7 @@ def _register_operator(
     planned = _planned[name] = PlannedCalls(plannable, lock, native_launch.extension(_cache_folder()))
 
     def kernel(*values: Any) -> Any:  # noqa: ANN401
+        planned.calls += 1
         results = planned.replay(values, True)  # here when the call comes from a compiled graph or from autograd
         if results is not None:
             return results
@@ -367,8 +370,8 @@ def _register_gradient(name: str, file: DefinitionFile, library: torch.library.L
     torch.library.register_autograd(name, backward, setup_context=save_inputs, lib=library)
 
 
-def _with_signature(function: Function, file: DefinitionFile, solution: str) -> BestFunction:
-    """Set the name, description, signature and solution of `function`."""
+def _with_signature(function: Function, file: DefinitionFile, solution: str, operator: Any) -> BestFunction:  # noqa: ANN401
+    """Set the name, description, signature, solution and operator of `function`."""
     definition, kind = file.definition, inspect.Parameter.POSITIONAL_OR_KEYWORD
     function.__name__ = function.__qualname__ = definition.name
     function.__doc__ = f"{definition.description}."
@@ -381,5 +384,5 @@ def _with_signature(function: Function, file: DefinitionFile, solution: str) -> 
         ]
     )
     best_function = cast("BestFunction", function)
-    best_function.solution = solution
+    best_function.solution, best_function.operator = solution, operator
     return best_function

@@ -57,6 +57,8 @@ class PlannedCalls:
         self.refusals: dict[bytes, str] = {}
         """Why a signature has no plan, by its key."""
         self._keys: set[bytes] = set()
+        self.calls = 0
+        """Calls by way of PyTorch's dispatcher: from compiled graphs, from autograd, and those without a plan."""
 
     @property
     def count(self) -> int:

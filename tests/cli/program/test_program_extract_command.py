@@ -87,7 +87,7 @@ def test_what_was_written_is_said_with_its_calls(called, capsys, monkeypatch, tm
 @pytest.mark.parametrize(
     ("arguments", "said", "code"),
     [
-        (("--op", "a", "--kernel", "b"), "not both", 2),
+        (("--op", "a", "--kernel", "b"), "not several", 2),
         (("--name", "mine"), "--name and --like apply to one operator", 2),
         (("--like", "8x8"), "--name and --like apply to one operator", 2),
     ],

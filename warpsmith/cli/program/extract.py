@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from warpsmith.program.operators.integrate import Integration
     from warpsmith.program.operators.models import StepOperators
     from warpsmith.program.operators.transfer_record import Gain
+    from warpsmith.program.regions.extract_region import ExtractedRegion
     from warpsmith.project import Project
 
 
@@ -31,6 +32,9 @@ def extract_command(
         str | None,
         typer.Option(help="A device kernel, to extract the operator that launches it; on a CPU, an operator."),
     ] = None,
+    region: Annotated[
+        str | None, typer.Option(help="Digest of a region of the compiled step; `program regions` lists them.")
+    ] = None,
     like: Annotated[
         str | None,
         typer.Option(
@@ -42,21 +46,30 @@ def extract_command(
     timeout: Timeout = 600.0,
     as_json: Json = False,
 ) -> None:
-    """Write a definition of an operator with a program's shapes, types and call counts, for a campaign.
+    """Write a definition of an operator or region with a program's shapes, types and call counts, for a campaign.
 
-    Without --op and --kernel, list all operators of the step with calls, share of its time and Amdahl's bound.
+    Without --op, --kernel and --region, list all operators of the step: calls, share of its time, Amdahl's bound.
     """
     from warpsmith import project
     from warpsmith.errors import Misuse
     from warpsmith.program.operators import extract
+    from warpsmith.program.regions import extract_region
 
     current_project = project.find_project()
     resolved = program.resolve_program(program_path, step, setup, arguments)
-    if op and kernel:
-        raise Misuse("Give either --op or --kernel, not both.")
+    if sum(map(bool, (op, kernel, region))) > 1:
+        raise Misuse("Give one of --op, --kernel and --region, not several.")
+    if region:
+        with console.progress() as tell:
+            region_result = extract_region.extract_region(
+                current_project, resolved, region, name=name or "", like=like or "", seed=seed, timeout=timeout,
+                tell=tell,
+            )  # fmt: skip
+        _print_extracted(current_project, region_result, as_json=as_json)
+        return
     if not op and not kernel:
         if name or like:
-            raise Misuse("--name and --like apply to one operator; give --op or --kernel with them.")
+            raise Misuse("--name and --like apply to one operator; give --op, --kernel or --region with them.")
         with console.progress() as tell:
             operators = extract.list_operators(current_project, resolved, tell, seed=seed, timeout=timeout)
         console.out_json(operators) if as_json else console.out("\n".join(_format_operators(operators)))
@@ -73,8 +86,12 @@ def extract_command(
             timeout=timeout,
             tell=tell,
         )
+    _print_extracted(current_project, extracted, as_json=as_json)
+
+
+def _print_extracted(project: Project, extracted: ExtractedOperator | ExtractedRegion, *, as_json: bool) -> None:
     console.out_json(extracted.extraction) if as_json else console.out(
-        "\n".join(_format_extracted(current_project, extracted))
+        "\n".join(_format_extracted(project, extracted))
     )
     command = f"warpsmith start {extracted.extraction.op} --target TARGET --language LANGUAGE"
     console.stderr().print(f"Next: read the definition, then run `{command}`.", markup=False, soft_wrap=True)
@@ -92,10 +109,11 @@ def integrate_command(
     timeout: Timeout = 600.0,
     as_json: Json = False,
 ) -> None:
-    """Put the accepted kernel of an operator into its program: one line, kept if the step gets faster.
+    """Put the accepted kernel of an operator or region into its program: one line, kept if the step gets faster.
 
-    The line replaces PyTorch's operator for the calls that the definition covers; WARPSMITH_KERNELS=0 disables all
-    such lines. The kernel's gain is audited first: a gain that needs repeated inputs does not count.
+    The line replaces PyTorch's operator, or the region in compiled graphs, for the calls that the definition
+    covers; WARPSMITH_KERNELS=0 disables all such lines. The kernel's gain is audited first: a gain that needs
+    repeated inputs does not count.
     Exit code 1 if the line is removed again.
     """
     from warpsmith import project
@@ -135,12 +153,12 @@ def _format_operators(operators: StepOperators) -> Iterator[str]:
         )
 
 
-def _format_extracted(project: Project, extracted: ExtractedOperator) -> Iterator[str]:
+def _format_extracted(project: Project, extracted: ExtractedOperator | ExtractedRegion) -> Iterator[str]:
     from warpsmith.reporting import format
 
     row, extraction = extracted.row, extracted.extraction
     bound = "" if row.ceiling is None else f", at most {row.ceiling:.2f}x for the step"
-    yield f"{row.name}: {row.calls:g} calls per step, {row.share:.1%} of its time{bound}"
+    yield f"{extraction.operator}: {row.calls:g} calls per step, {row.share:.1%} of its time{bound}"
     for calls in extraction.called:
         yield f"  {calls.workload}: {calls.calls:g} calls, {format.seconds(calls.seconds)} per step"
     yield from extracted.notes
@@ -163,12 +181,16 @@ def _format_integrated(project: Project, integration: Integration) -> Iterator[s
     if audit.judged_seconds is not None:
         yield f"in its record:      {format.seconds(audit.judged_seconds)} per step"
     yield f"predicted: {format.seconds(audit.real.seconds)} per step, {predicted}"
+    if audit.hits is not None:
+        yield f"hits:      {audit.hits:g} calls per step, at {format.count_noun(audit.places or 0, 'place')}"
     if audit.measured is not None and audit.measured_seconds is not None:
         low, high = audit.measured.interval.low, audit.measured.interval.high
         yield (
             f"measured:  {format.seconds(audit.measured_seconds)} per step, {audit.measured.speedup:.3f}x "
             f"[{low:.3f}, {high:.3f}]"
         )
+    if audit.seam_seconds is not None and audit.seam_seconds > 0:
+        yield f"seam:      {format.seconds(audit.seam_seconds)} per step, gained alone and not in the step"
     yield f"Record: {project.relative(integration.closed.folder)}"
 
 

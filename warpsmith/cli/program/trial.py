@@ -182,9 +182,12 @@ def next_command(
 ) -> None:
     """Print the next action for a program with the exact command; reads records and runs nothing."""
     from warpsmith import project
+    from warpsmith.program.regions import next_region
     from warpsmith.program.trials import next_action
 
-    action = next_action.choose_action(next_action.read_program_state(project.find_project(), analysis))
+    current_project = project.find_project()
+    state = next_action.read_program_state(current_project, analysis)
+    action = next_region.choose_program_action(current_project, state)
     console.out_json(action) if as_json else console.out("\n".join(_format_action(action)))
 
 
@@ -283,7 +286,7 @@ def _entry_rules(entry: ListedEntry) -> ProgramRules:
 
 def _render_page(project: Project, name: str) -> Path:
     from warpsmith.program.trials.trial_store import Trials
-    from warpsmith.reporting import program_trials
+    from warpsmith.reporting.programs import program_trials
 
     return program_trials.write_program_page(Trials(project, name))
 

@@ -23,6 +23,7 @@ from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.program.operators import call_form, reference_source
 from warpsmith.program.operators.call_form import CallForm, FormArgument
 from warpsmith.program.operators.models import CallSignature, OperatorRow, ResultSource, WorkloadCalls
+from warpsmith.program.operators.reference_source import RegionReference
 
 _REPRESENTATIVE_SHARE, _MOST_REPRESENTATIVE, _MOST_WORKLOADS = 0.8, 4, 16
 _CHECKED_ELEMENTS = 1 << 24
@@ -49,7 +50,7 @@ _LOOKUPS = ("embedding", "index_select", "gather", "index")
 """Operators that read only as much of their first tensor as they return."""
 
 _TEMPLATE = '''\
-"""`@OPERATOR@` as @PROGRAM@ calls it: its shapes, types and layouts.
+"""@SUBJECT@: its shapes, types and layouts.
 
 Written by `warpsmith program extract`; calls.json has the number of calls per workload.
 """
@@ -64,7 +65,7 @@ definition = @DEFINITION@
 
 
 def reference(@PARAMETERS@):
-    """PyTorch's own operator."""
+    """@REFERENCE@."""
 @BODY@
 
 
@@ -75,8 +76,16 @@ class DefinitionWriter:
     """The definition of one form of an operator, with its axes."""
 
     def __init__(
-        self, op: str, row: OperatorRow, form: CallForm, axes_result: Mapping[str, Any], program: str
+        self,
+        op: str,
+        row: OperatorRow,
+        form: CallForm,
+        axes_result: Mapping[str, Any],
+        program: str,
+        region: RegionReference | None = None,
     ) -> None:
+        """Prepare the definition; `region` replaces the call of the operator by that of a region."""
+        self._region = region
         self._op, self._row, self._form, self._axes_result, self._program = op, row, form, axes_result, program
         self._axes: dict[str, Any] = axes_result["axes"]
         names = [f"out{index}" for index, output in enumerate(axes_result["outputs"]) if output is not None]
@@ -201,7 +210,9 @@ class DefinitionWriter:
         try:
             return Definition(
                 name=self._op,
-                description=f"{self._row.name} as {docstring_safe(self._program)} calls it",
+                description=f"{self._row.name} as {docstring_safe(self._program)} calls it"
+                if self._region is None
+                else f"{self._region.title} of {docstring_safe(self._program)} under torch.compile",
                 op_type=family,
                 axes={name: _axis_comment(item) for name, item in self._axes.items()},
                 inputs=inputs,
@@ -211,7 +222,7 @@ class DefinitionWriter:
                 bytes_read=self._bytes_read(inputs, outputs),
                 workloads=self.workloads,
                 constraints=(_FIXED_SIZES,) if fixed else (),
-                tags=(f"operator:{self._row.name}",),
+                tags=(f"operator:{self._row.name}" if self._region is None else f"region:{self._region.digest}",),
             )
         except (ValidationError, ValueError) as error:
             raise BadDefinition(
@@ -261,6 +272,8 @@ class DefinitionWriter:
         self, inputs: Mapping[str, TensorSpec | ScalarSpec], outputs: Mapping[str, TensorSpec]
     ) -> tuple[str, str]:
         """Return the family, and the number of operations as arithmetic over axes; `0` if it is unknown."""
+        if self._region is not None:
+            return self._region.kind.replace(" ", "_"), "0"
         operator = bare_name(self._row.name)
         family, operations = next(
             ((kind, count) for part, kind, count in _FAMILIES if part in operator), ("other", 0)
@@ -304,12 +317,16 @@ class DefinitionWriter:
         names = {"Definition", "TensorSpec", "Tolerance", "Workload"}
         names |= {"ScalarSpec"} if self.definition.scalar_inputs else set()
         replacements = {
-            "@OPERATOR@": self._row.name,
-            "@PROGRAM@": docstring_safe(self._program),
+            "@SUBJECT@": f"`{self._row.name}` as {docstring_safe(self._program)} calls it"
+            if self._region is None
+            else f"A {self._region.title} of {docstring_safe(self._program)} under torch.compile",
+            "@REFERENCE@": "PyTorch's own operator" if self._region is None else "The region, call by call",
             "@NAMES@": ", ".join(sorted(names)),
             "@DEFINITION@": python_literal(self.definition, self._comments()),
             "@PARAMETERS@": ", ".join(self.definition.inputs),
-            "@BODY@": reference_source.reference_body(
+            "@BODY@": self._region.body
+            if self._region is not None
+            else reference_source.reference_body(
                 self._row.name, self._form.arguments, self.results, returns_list=self._axes_result["listed"]
             ),
             "@MAGNITUDE@": magnitude_source(self.definition),

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +17,7 @@ from warpsmith.errors import MachineLacks, MissingInput, Misuse
 from warpsmith.lab.machine import hardware
 from warpsmith.ledger.store import write_model
 from warpsmith.program.analysis import analyzer
-from warpsmith.program.operators import extraction_file, kernel_override, transfer_audit
+from warpsmith.program.operators import accepted_regions, extraction_file, kernel_override, transfer_audit
 from warpsmith.program.operators.models import Extraction
 from warpsmith.program.operators.transfer_record import Transfer
 from warpsmith.program.process.program import Program
@@ -71,7 +74,7 @@ def integrate_kernel(
     version = _best_version(project, op, extraction)
     target = (into or program.path).absolute()
     trials = trial_store.program_trials(project, program)
-    entry = f"integrate-{op}"
+    entry = accepted_regions.integration_entry(op)
     plan, line = trials.plan(), kernel_override.enabling_line(op)
     text = _read_text(target)
     if plan is not None and plan.entry != entry:
@@ -87,6 +90,10 @@ def integrate_kernel(
     with Runner(program, timeout=timeout, env={kernel_override.SWITCH: "0"}, log=log) as runner:
         runner.start()
         transfer = transfer_audit.audit_transfer(project, runner, extraction, version, tell)
+    if extraction.region is not None:
+        with _copy_of(target, edited) as copy, Runner(program, {target: copy}, timeout=timeout, log=log) as runner:
+            runner.start()
+            transfer = transfer_audit.count_hits(runner, transfer, tell)
     request = TrialRequest(entry, ProgramRules(), program, (target,), predicted=transfer.predicted)
     trial.open_trial(project, request, timeout, tell)
     write_model(trials.open / transfer_audit.TRANSFER_FILE, transfer)
@@ -144,6 +151,15 @@ def _best_version(project: Project, op: str, extraction: Extraction) -> BestVers
     return best
 
 
+@contextmanager
+def _copy_of(path: Path, text: str) -> Iterator[Path]:
+    """Yield a temporary file with the text, under the same name."""
+    with tempfile.TemporaryDirectory(prefix="warpsmith-edited-") as folder:
+        copy = Path(folder) / path.name
+        copy.write_text(text)
+        yield copy
+
+
 def _read_text(path: Path) -> str:
     try:
         return path.read_bytes().decode()
@@ -153,6 +169,8 @@ def _read_text(path: Path) -> str:
 
 def _audit_objection(transfer: Transfer) -> str:
     """Return the objection of the audit to the kernel; empty if it has none."""
+    if transfer.hits == 0:
+        return f"region {transfer.region}: no place in the compiled step has the tensors of the definition"
     if not transfer.inflated:
         names = ", ".join(item.workload for item in transfer.undetectable)
         return names and (

@@ -15,9 +15,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from warpsmith import project as projects
 from warpsmith.core.definition import Definition
 from warpsmith.errors import WarpsmithError
-from warpsmith.program.operators import extraction_file, layout
+from warpsmith.program.compiled import replacement
+from warpsmith.program.operators import accepted_regions, extraction_file, layout, region_override
 from warpsmith.program.operators.models import ArgumentSource, Extraction
 from warpsmith.program.process import operator_values, override
 from warpsmith.program.process.operator_values import OperatorArgument
@@ -38,26 +40,44 @@ def enabling_line(op: str) -> str:
     return f'from warpsmith import enable; enable("{op}")  # {SWITCH}=0 switches it off'
 
 
-def enable(op: str) -> bool:
-    """Override an operator of PyTorch by its best accepted version, for calls that its definition covers.
+def enable(op: str = "") -> bool:
+    """Override an operator of PyTorch, or a region of compiled graphs, by its definition's best accepted version.
 
-    The definition belongs to the project that contains the calling file. Returns whether the override is in place.
+    It holds for calls that the definition covers. A region is replaced in graphs that torch.compile makes from now
+    on, forward and backward. The definition belongs to the project that contains the calling file. Without a name,
+    all regions of the project with an accepted version are enabled, except those that a whole step did not keep.
+    Returns whether an override is in place.
     """
-    if os.environ.get(SWITCH, "").strip() == "0" or op in _libraries:
-        return op in _libraries
+    if op and (os.environ.get(SWITCH, "").strip() == "0" or _is_enabled(op)):
+        return _is_enabled(op)
     folder = Path(str(sys._getframe(1).f_globals.get("__file__", "."))).resolve().parent
-    try:
-        with contextlib.chdir(folder):
-            _install(op)
-    except (WarpsmithError, OSError) as error:
-        warnings.warn(f"{op}: {str(error).rstrip('.')}; PyTorch's own operator runs.", stacklevel=2)
-    return op in _libraries
+    with contextlib.chdir(folder):
+        names = [op] if op else _names_of_regions()
+        for name in names:
+            try:
+                if not _is_enabled(name):
+                    _install(name)
+            except (WarpsmithError, OSError) as error:
+                warnings.warn(f"{name}: {str(error).rstrip('.')}; PyTorch's own operator runs.", stacklevel=2)
+    return any(map(_is_enabled, names))
 
 
 def disable() -> None:
-    """Remove all overrides."""
+    """Remove all overrides; graphs that are compiled already keep the regions that were replaced in them."""
+    replacement.remove_kernels()
     while _libraries:
         _libraries.popitem()[1]._destroy()  # type: ignore[no-untyped-call]
+
+
+def _is_enabled(op: str) -> bool:
+    return op in _libraries or op in replacement.replaced_places()
+
+
+def _names_of_regions() -> list[str]:
+    """Return the regions of the project at hand that `enable()` replaces; none if they are switched off."""
+    if os.environ.get(SWITCH, "").strip() == "0":
+        return []
+    return accepted_regions.list_accepted(projects.find_project())
 
 
 def _install(op: str) -> None:
@@ -72,6 +92,9 @@ def _install(op: str) -> None:
     device = extraction_device(extraction)
     file = definition_file.load_definition(project.definition_path(op))
     function = best_accepted(project, file, device)
+    if extraction.region is not None:
+        region_override.install_region(extraction, extraction.region, file.definition, function)
+        return
     operator = operator_values.get_operator(extraction.operator)
     library = torch.library.Library(extraction.operator.partition("::")[0], "IMPL")  # type: ignore[no-untyped-call]
     composite = operator_values.is_composite(operator, device)

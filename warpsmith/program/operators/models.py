@@ -6,6 +6,7 @@ from pydantic import Field
 
 from warpsmith.core.base import Model, Name
 from warpsmith.core.trial import ProgramReference
+from warpsmith.program.compiled.region_graph import RegionGraph
 
 CALLS_FILE = "calls.json"
 """File next to the definition, with the program's calls of the operator."""
@@ -139,7 +140,7 @@ class Extraction(Model):
     op: Name
     """The definition's name."""
     operator: str
-    """PyTorch's operator with its overload: `aten::add.Tensor`."""
+    """PyTorch's operator with its overload, `aten::add.Tensor`; of a region its kind and digest."""
     composite: bool = False
     """True if it consists of other operators, which autograd records instead."""
     program: ProgramReference
@@ -154,6 +155,8 @@ class Extraction(Model):
     """Sources of the operator's results, in order."""
     called: tuple[WorkloadCalls, ...]
     """Calls by workload, the most time first."""
+    region: RegionGraph | None = None
+    """The region of a compiled graph that it is; null if it is an operator."""
 
     @property
     def seconds(self) -> float:

@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from warpsmith.program.operators import layout
 from warpsmith.program.operators.call_form import FormArgument
 from warpsmith.program.operators.models import ArgumentSource, ResultSource
 from warpsmith.program.process import operator_values
+
+
+class RegionReference(NamedTuple):
+    """Text of a region in its definition, in place of an operator's name and call."""
+
+    digest: str
+    """Digest of the region."""
+    kind: str
+    """Kind of region in a word: `norm`."""
+    body: str
+    """Body of the reference."""
+
+    @property
+    def title(self) -> str:
+        """Return the name of the region in sentences."""
+        return f"{self.kind} region {self.digest}"
 
 
 def reference_body(

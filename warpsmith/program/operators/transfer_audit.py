@@ -16,6 +16,8 @@ from warpsmith.program.process.runner import Runner
 from warpsmith.project import Project
 from warpsmith.use.choice import BestVersion
 
+_COUNTED_STEPS = 3
+
 TRANSFER_FILE = "transfer.json"
 """File next to the record of a trial."""
 
@@ -32,7 +34,7 @@ def audit_transfer(
     rows = runner.call(
         "transfer", op=extraction.op, definition=str(project.definition_path(extraction.op)),
         workloads=[calls.workload for calls in extraction.called],
-        device=kernel_override.extraction_device(extraction),
+        device=kernel_override.extraction_device(extraction), compiled=extraction.region is not None,
     )  # fmt: skip
     gains, calls = _judged_gains(version), {item.workload: item.calls for item in extraction.called}
     return Transfer(
@@ -40,6 +42,7 @@ def audit_transfer(
         operator=extraction.operator,
         solution=version.solution,
         device=extraction.device,
+        region=extraction.region.digest if extraction.region is not None else "",
         step_seconds=operator_calls.measure_step_seconds(runner),
         workloads=tuple(
             WorkloadTransfer.model_validate(
@@ -48,6 +51,17 @@ def audit_transfer(
             for item in rows
         ),
     )
+
+
+def count_hits(runner: Runner, transfer: Transfer, tell: Tell) -> Transfer:
+    """Add the calls of a region's kernel per step; `runner` is started with the kernel enabled.
+
+    Raises:
+        SolutionFailed, TimedOut, MachineLacks: as `Runner`.
+    """
+    tell("counting the kernel's calls in the compiled step")
+    counted = runner.call("region_hits", op=transfer.op, steps=_COUNTED_STEPS)
+    return transfer.model_copy(update={"hits": counted["hits"] / _COUNTED_STEPS, "places": counted["places"]})
 
 
 def _judged_gains(version: BestVersion) -> dict[str, float]:

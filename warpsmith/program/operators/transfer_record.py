@@ -98,6 +98,12 @@ class Transfer(Model):
     """Seconds per step of the program without the kernel."""
     workloads: tuple[WorkloadTransfer, ...] = Field(min_length=1)
     """The workloads that the program calls."""
+    region: str = ""
+    """Digest of the region that it replaces, which is timed as Inductor compiles it; empty for an operator."""
+    hits: float | None = Field(default=None, ge=0)
+    """Calls of a region's kernel per step of the program with it; null for an operator."""
+    places: int | None = Field(default=None, ge=0)
+    """Number of places in the compiled graphs where the kernel replaces the region; null for an operator."""
     measured: Comparison | None = None
     """The whole step with the kernel compared with the step without it; null if it was not measured."""
 
@@ -157,6 +163,15 @@ class Transfer(Model):
         if self.measured is None:
             return None
         return self.measured.other_seconds * (1 - 1 / self.measured.speedup)
+
+    @property
+    def seam_seconds(self) -> float | None:
+        """Return the seconds of a step that a region's kernel loses again, because Inductor fuses less around it.
+
+        That is the gain of its calls alone less the gain of the step; None for an operator or without both.
+        """
+        measured = self.measured_seconds
+        return None if not self.region or measured is None else self.real.seconds - measured
 
     def _step(self, gains: list[Gain]) -> Gain:
         calls = [item.calls for item in self.workloads]

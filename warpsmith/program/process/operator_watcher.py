@@ -135,18 +135,24 @@ class OperatorWatcher:
 
     def _add_ranges(self, arguments: list[dict[str, Any]], values: list[OperatorArgument]) -> None:
         """Add the range of the values to each tensor; inputs of the definition are drawn from it."""
-        import torch
-
         for argument, (*_, value) in zip(arguments, values, strict=True):
-            tensor = argument.get("tensor")
-            if tensor is None or not value.numel() or value.is_complex():
-                continue
-            with torch.no_grad():
-                plain = value.detach().double()
-                finite = plain[plain.isfinite()]
-                tensor["masked"] = bool((plain == float("-inf")).any())
-                if finite.numel():
-                    tensor["low"], tensor["high"] = float(finite.min()), float(finite.max())
+            if (tensor := argument.get("tensor")) is not None:
+                tensor |= value_range(value)
+
+
+def value_range(value: Any) -> dict[str, Any]:  # noqa: ANN401 - a tensor
+    """Return the fields of a `RecordedTensor` about the values of a tensor; none if it is empty or complex."""
+    import torch
+
+    if not value.numel() or value.is_complex():
+        return {}
+    with torch.no_grad():
+        plain = value.detach().double()
+        finite = plain[plain.isfinite()]
+        ranges: dict[str, Any] = {"masked": bool((plain == float("-inf")).any())}
+        if finite.numel():
+            ranges |= {"low": float(finite.min()), "high": float(finite.max())}
+    return ranges
 
 
 def _describe_tensor(value: Any) -> dict[str, Any] | None:  # noqa: ANN401

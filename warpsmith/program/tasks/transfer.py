@@ -33,9 +33,12 @@ Call = Callable[..., Any]
 
 
 def main(
-    program: LoadedProgram, *, op: str, definition: str, workloads: list[str], device: str
+    program: LoadedProgram, *, op: str, definition: str, workloads: list[str], device: str, compiled: bool = False
 ) -> list[dict[str, Any]]:
-    """Return by workload the medians on fresh inputs, and gain and error of a call in each condition."""
+    """Return by workload the medians on fresh inputs, and gain and error of a call in each condition.
+
+    With `compiled`, the reference is what Inductor makes of it.
+    """
     from pathlib import Path
 
     from warpsmith.use.operator import best
@@ -43,11 +46,13 @@ def main(
     file = definition_file.load_definition(Path(definition))
     kernel = best(op, device)
     by_name = {workload.name: workload for workload in file.definition.workloads}
-    return [_audit(file, by_name[name], kernel, device, program.seed) for name in workloads]
+    return [_audit(file, by_name[name], kernel, device, program.seed, compiled) for name in workloads]
 
 
-def _audit(file: DefinitionFile, workload: Workload, kernel: Call, device: str, seed: int) -> dict[str, Any]:
-    timer, started = _PairTimer(file, workload, kernel, device, seed), time.perf_counter()
+def _audit(
+    file: DefinitionFile, workload: Workload, kernel: Call, device: str, seed: int, compiled: bool
+) -> dict[str, Any]:
+    timer, started = _PairTimer(file, workload, kernel, device, seed, compiled), time.perf_counter()
     least, most = PASSES
     for count in range(1, most + 1):
         for condition in CONDITIONS:
@@ -83,23 +88,47 @@ def _summarize(times: Mapping[str, list[tuple[float, float]]]) -> dict[str, Any]
 class _PairTimer:
     """Timer of pairs of calls: the reference and the kernel on the same inputs."""
 
-    def __init__(self, file: DefinitionFile, workload: Workload, kernel: Call, device: str, seed: int) -> None:
+    def __init__(
+        self, file: DefinitionFile, workload: Workload, kernel: Call, device: str, seed: int, compiled: bool
+    ) -> None:
         self._file, self._workload, self._kernel, self._device = file, workload, kernel, device
         self._inputs = Inputs(file, workload, seed, device)
         self._weights = [name for name, tensor in file.definition.tensor_inputs.items() if tensor.role == "weight"]
+        self._reference: Call = self._compile_reference() if compiled else file.reference
         self.times: dict[str, list[tuple[float, float]]] = {condition: [] for condition in CONDITIONS}
         """Seconds of the reference and of the kernel, by condition."""
 
     def time_pairs(self, condition: str) -> None:
         """Time `PAIRS` pairs under one condition, after a call from which a cache may learn."""
         base = self._inputs.draw()
-        for call in (self._file.reference, self._kernel):
+        for call in (self._reference, self._kernel):
             self._seconds(call, base)
         for pair in range(PAIRS):
             inputs = self._draw_inputs(condition, base)
-            first = self._seconds(self._kernel if pair % 2 else self._file.reference, inputs)
-            second = self._seconds(self._file.reference if pair % 2 else self._kernel, inputs)
+            first = self._seconds(self._kernel if pair % 2 else self._reference, inputs)
+            second = self._seconds(self._reference if pair % 2 else self._kernel, inputs)
             self.times[condition].append((second, first) if pair % 2 else (first, second))
+
+    def _compile_reference(self) -> Call:
+        """Compile the reference with Inductor alone: calls need no guards, as inside a larger graph."""
+        from torch._inductor.compile_fx import compile_fx_inner
+        from torch._inductor.decomposition import select_decomp_table
+        from torch._subclasses.fake_tensor import FakeTensorMode
+        from torch.fx.experimental.proxy_tensor import make_fx
+
+        reference = self._file.reference
+
+        def call_all(*arguments: Any) -> tuple[Any, ...]:  # noqa: ANN401
+            results = reference(*arguments)
+            return tuple(results) if isinstance(results, tuple | list) else (results,)
+
+        arguments = correctness.call_arguments(self._file, self._workload, self._inputs.draw())
+        mode = FakeTensorMode()
+        with mode:
+            fakes = [mode.from_tensor(argument) for argument in arguments]
+            graph = make_fx(call_all, decomposition_table=select_decomp_table())(*fakes)
+        compiled: Any = compile_fx_inner(graph, fakes)
+        return lambda *values: compiled(list(values))
 
     def _draw_inputs(self, condition: str, base: Mapping[str, Any]) -> Mapping[str, Any]:
         """Draw the inputs of one pair; those that repeat under the condition come from `base`."""

@@ -95,7 +95,7 @@ def choose_action(state: ProgramState) -> NextAction:
     candidates = rank_recommendations(state, state.analysis)
     due = next((candidate for candidate in candidates if candidate.standing == "due"), None)
     if due:
-        command = f"warpsmith program apply {due.entry} {_analysis_arguments(state.analysis)}"
+        command = f"warpsmith program apply {due.entry} {analysis_arguments(state.analysis)}"
         return _build_action(state, "apply", f"{due.title}: {due.why}", command, candidates)
     by_hand = next(
         (candidate for candidate in candidates if candidate.standing == "by hand" and candidate.impact != "Low"),
@@ -235,7 +235,7 @@ def _is_kept(record: TrialRecord) -> bool:
 
 def _analyze_action(state: ProgramState, reason: str) -> NextAction:
     if state.analysis:
-        arguments = _analysis_arguments(state.analysis)
+        arguments = analysis_arguments(state.analysis)
     elif state.records:
         arguments = command_arguments(state.records[-1].plan.subject)
     else:
@@ -252,7 +252,8 @@ def _build_action(
     )
 
 
-def _analysis_arguments(analysis: Analysis) -> str:
+def analysis_arguments(analysis: Analysis) -> str:
+    """Format the program of an analysis as the arguments of a command."""
     subject = analysis.subject
     return command_arguments(
         ProgramReference(

@@ -14,7 +14,10 @@ from warpsmith.program.trials import next_action, trial_store, trials_total
 from warpsmith.program.trials.trial_store import Trials
 from warpsmith.repo import store as repo_store
 from warpsmith.repo.store import RepoCampaign
-from warpsmith.reporting import format, program_trials, repo
+from warpsmith.reporting import format, repo
+from warpsmith.reporting.programs import fusion_ledger, program_trials
+from warpsmith.reporting.programs.fusion_ledger import FusionLedger
+from warpsmith.reporting.programs.program_trials import PageContext
 from warpsmith.site import addresses
 from warpsmith.site.contents import read_model
 from warpsmith.site.context import SiteContext
@@ -63,17 +66,21 @@ def _program_page(context: SiteContext, trials: Trials) -> tuple[SitePage, int]:
     records = {entry.number: entry.record for entry in stored}
     total, note = None, ""
     remaining: tuple[RankedRecommendation, ...] = ()
+    ledger: FusionLedger | None = None
     try:
         total = trials.total()
         if total and (faults or total.files != tuple(trials_total.present_files(trials))):
             note = f"The total is of {total.measured} UTC; the program has changed since, or is not here."
         state = next_action.read_program_state(context.project, trials.name)
         remaining = next_action.rank_recommendations(state, state.analysis) if state.analysis else ()
+        ledger = fusion_ledger.read_ledger(trials)
     except WarpsmithError as error:
         if not problems:
             problems.append(_sentence(context, error))
     contents.problems += problems
-    text = program_trials.program_page(trials.name, records, total, total.files if total else (), remaining)
+    text = program_trials.program_page(
+        trials.name, records, total, total.files if total else (), remaining, PageContext(ledger=ledger)
+    )
     folder = trials.folder.parent
     total_file = trials.folder / trial_store.TOTAL
     source = contents.archive.cite(total_file) if total_file.is_file() else None

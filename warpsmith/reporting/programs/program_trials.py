@@ -26,6 +26,8 @@ from warpsmith.program.trials.goal import ProgramGoal
 from warpsmith.program.trials.trial_store import Trials
 from warpsmith.reporting import format
 from warpsmith.reporting.format import Md
+from warpsmith.reporting.programs import fusion_ledger
+from warpsmith.reporting.programs.fusion_ledger import FusionLedger
 from warpsmith.reporting.templating import fill_template
 
 PAGE_NAME = "README.md"
@@ -44,6 +46,8 @@ class PageContext:
     """The goal; None if none is set."""
     rules: Mapping[str, ProgramRules] = field(default_factory=dict)
     """Rules of entries, by id; a trial of another entry has those of its plan."""
+    ledger: FusionLedger | None = None
+    """The regions of the compiled step; None if they were never listed."""
 
 
 def write_program_page(trials: Trials) -> Path:
@@ -68,6 +72,7 @@ def write_program_page(trials: Trials) -> Path:
                 state.analysis.limit if state.analysis else None,
                 goal.read_goal(trials),
                 state.rules,
+                fusion_ledger.read_ledger(trials),
             ),
         ),
     )
@@ -101,6 +106,8 @@ def program_page(
         total=_format_total(total, present, any(_is_kept(record) for record in records.values())),
         total_rows=_metric_rows(total.original, total.present, total.comparison, context) if total else [],
         limit=_format_limit(context.limit),
+        regions=context.ledger.rows if context.ledger else (),
+        regions_notes=fusion_ledger.describe_regions(context.ledger) if context.ledger else (),
         trials=[_trial_section(number, record, context) for number, record in sorted(records.items())],
         recommendations=[
             recommendation for recommendation in remaining if recommendation.standing not in ("kept", "restored")

@@ -7,7 +7,7 @@ from typing import Any
 from warpsmith.core.trial import TrialRecord, TrialsTotal
 from warpsmith.program.analysis.throughput import StepLimit, StepWork
 from warpsmith.program.trials.goal import ProgramGoal
-from warpsmith.reporting.program_trials import PageContext, program_page
+from warpsmith.reporting.programs.program_trials import PageContext, program_page
 
 COMPARED = {
     "against": "original", "other_seconds": 0.2, "speedup": 1.9, "interval": {"low": 1.8, "high": 2.1}, "pairs": 5

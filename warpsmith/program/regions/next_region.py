@@ -1,0 +1,70 @@
+"""Next action for a compiled program: its regions, once no recommendation of the analysis can be applied."""
+
+from __future__ import annotations
+
+from warpsmith.core.trial import NextAction, TrialVerdict
+from warpsmith.program.analysis import region_file
+from warpsmith.program.compiled.models import RegionRow, StepRegions
+from warpsmith.program.operators import accepted_regions
+from warpsmith.program.trials import next_action
+from warpsmith.program.trials.next_action import ProgramState
+from warpsmith.project import Project
+from warpsmith.use import choice
+
+LEAST_SHARE = 0.02
+"""Share of the step from which on a region is proposed. Chosen: twice the least gain that a trial can keep."""
+
+
+def choose_program_action(project: Project, state: ProgramState) -> NextAction:
+    """Return the next action for a program; reads records and runs nothing. Raises CorruptRecord."""
+    action = next_action.choose_action(state)
+    analysis = state.analysis
+    if action.action not in ("work", "finished") or analysis is None or analysis.subject.command is not None:
+        return action
+    if not analysis.facts.compiled_graphs:
+        return action
+    regions, arguments = region_file.read_regions(project, state.name), next_action.analysis_arguments(analysis)
+    if regions is None or _is_outdated(state, regions):
+        reason = "the step is compiled, and its regions were not listed since it last changed"
+        return _region_action(action, reason, f"warpsmith program regions {arguments}")
+    definitions = accepted_regions.list_definitions(project)
+    tried = [(record.plan.entry, record.decision.verdict) for record in state.records]
+    for row in regions.rows:
+        if row.refusal or row.share < LEAST_SHARE:
+            continue
+        op = definitions.get(row.digest)
+        if op is None:
+            flags, _, words = arguments.partition(" -- ")
+            command = f"warpsmith program extract {flags} --region {row.digest}{f' -- {words}' if words else ''}"
+            return _region_action(action, _describe(row), command)
+        verdicts = [verdict for entry, verdict in tried if entry == accepted_regions.integration_entry(op)]
+        is_open = verdicts and verdicts[-1] is TrialVerdict.INCONCLUSIVE and len(verdicts) < next_action.MOST_TRIES
+        if verdicts and not is_open:
+            continue
+        if choice.rank_versions(project, op):
+            reason = f"{_describe(row)}; {op} has an accepted version"
+            return _region_action(action, reason, f"warpsmith program integrate {op} {arguments}")
+        return _region_action(
+            action, f"{_describe(row)}; {op} has no accepted version yet",
+            f"warpsmith start {op} --target TARGET --language LANGUAGE",
+        )  # fmt: skip
+    return action
+
+
+def _is_outdated(state: ProgramState, regions: StepRegions) -> bool:
+    """Return whether an edit other than a kernel's was kept since the regions were listed."""
+    return any(
+        record.decision.verdict is TrialVerdict.KEPT
+        and record.closed > regions.measured
+        and not record.plan.entry.startswith(accepted_regions.integration_entry(""))
+        for record in state.records
+    )
+
+
+def _describe(row: RegionRow) -> str:
+    bound = f", at most {row.ceiling:.2f}x" if row.ceiling is not None else ""
+    return f"{row.kind} region {row.digest} takes {row.share:.1%} of the step{bound}"
+
+
+def _region_action(action: NextAction, reason: str, command: str) -> NextAction:
+    return action.model_copy(update={"action": "work", "why": reason, "command": command})

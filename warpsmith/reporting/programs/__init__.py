@@ -1,0 +1,1 @@
+"""Pages of whole programs: trials, and the ledger of regions."""
