@@ -54,9 +54,9 @@ def test_an_honest_solution_is_graded_and_summed_up(check_of):
     one.check_workload(large, notes)
     one.check_again(small)
     assert notes == []
-    assert {name: len(grades) for name, grades in one.grades.items()} == {"small": 4, "large": 3}
+    assert {name: len(grades) for name, grades in one.grades.items()} == {"small": 5, "large": 4}
     found = one.summary("small", one.grades["large"])
-    assert found.calls == 7
+    assert found.calls == 9
     assert found.repeat == 0
     assert 0 < found.reordered < 1
     assert 0 < found.worst < 1
@@ -131,7 +131,7 @@ def test_layouts_that_callers_may_use_are_all_graded_at_odd_shapes_and_one_at_ot
       float v = x[i * x_.stride(0) + j * x_.stride(1)]; y[i * 40 + j] = v * v; }"""
     one, (odd, small, _) = check_of(kernel(strided), ROWS)
     one.check_workload(small, [])
-    assert len(one.grades["small"]) == 3 + 2
+    assert len(one.grades["small"]) == 4 + 2
     one.check_workload(odd, [])
     assert len(one.grades["odd"]) >= 2 * 4 + 8  # four layouts, and the adversarial distributions
     flat, (odd, small, _) = check_of(kernel(HONEST.replace("i < n", "i < 40 * n")), ROWS)
@@ -146,7 +146,7 @@ def test_layouts_of_large_sizes_are_left_out(check_of, monkeypatch):
     monkeypatch.setattr(input_rules, "STRIDED_ELEMENTS", {"cpu": 1})
     flat, (_, small, _) = check_of(kernel(HONEST.replace("i < n", "i < 40 * n")), ROWS)
     flat.check_workload(small, [])
-    assert len(flat.grades["small"]) == 3
+    assert len(flat.grades["small"]) == 4
 
 
 class Late:
@@ -180,7 +180,7 @@ def test_a_late_call_that_is_wrong_ends_the_exam(check_of):
     one, (small, _) = check_of(kernel(HONEST))
     one._late_calls = Late(one, Status.PASSED, Status.INCORRECT_NUMERICAL, Status.PASSED)
     assert failure(one.check_workload, small, []) == (Status.INCORRECT_NUMERICAL, "wrong by much (called late)")
-    assert [found.status for found in one.grades["small"]] == ["PASSED"] * 4 + ["INCORRECT_NUMERICAL"]
+    assert [found.status for found in one.grades["small"]] == ["PASSED"] * 5 + ["INCORRECT_NUMERICAL"]
 
 
 def test_a_tolerance_that_rounding_never_comes_near_is_noted(check_of):

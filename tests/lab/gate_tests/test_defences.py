@@ -200,7 +200,7 @@ DEFENCES: dict[str, Defence] = {
         "segment_sum/cpp/attack_trusts_output.cpp", (without(arena.Arena, "poison_all"),)
     ),
     "poison of the worker's memory": Defence(
-        "matmul/cpp/attack_beta_zero.cpp", (without(Session, "call_side", _call_unpoisoned),)
+        "matmul/cpp/attack_beta_zero.cpp", (without(Session, "call_side", _call_unpoisoned), *PLAIN_ROWS)
     ),
     "guard bands": Defence(
         "segment_sum/cpp/attack_before_start.cpp", (without(arena.Arena, "guards_are_intact", lambda *_: True),)

@@ -202,3 +202,15 @@ def test_all_places_are_poisoned_and_nothing_else(shape):
         view = place.view(made.memory)
         assert (view.isnan() if place.dtype == "float32" else view < -(2**62)).all()
     made.close()
+
+
+def test_the_widest_layout_has_room_for_every_draw():
+    most = Layout(widest=True)
+    most.add((12, 17, 8, 7), "float32", "padded")
+    sizes = set()
+    for _ in range(40):
+        layout = Layout()
+        layout.add((12, 17, 8, 7), "float32", "padded")
+        sizes.add(layout.size)
+    assert len(sizes) == 2
+    assert max(sizes) == most.size

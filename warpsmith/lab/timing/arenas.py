@@ -54,7 +54,7 @@ def allocate_arenas(
 ) -> Arenas:
     """Allocate arenas that every workload fits in, with the slots that it is checked or timed with."""
     layouts = [
-        lay_out(file, workload, checked_slots, layout)
+        lay_out(file, workload, checked_slots, layout, widest=True)
         for workload in checked
         for layout in {*list_layouts(file, workload, device), *list_dense_layouts(file)}
     ]
@@ -113,11 +113,11 @@ def count_slots(
 
 
 def lay_out(
-    file: DefinitionFile, workload: Workload, count: int, layout: str
+    file: DefinitionFile, workload: Workload, count: int, layout: str, *, widest: bool = False
 ) -> tuple[Layout, Layout, list[SlotPlacements]]:
     """Lay out `count` slots of a workload; return the layouts of inputs and outputs, and the placements by
-    slot."""
-    definition, inputs, outputs = file.definition, Layout(), Layout()
+    slot. With `widest`, inputs take as much room as another draw of the layout may."""
+    definition, inputs, outputs = file.definition, Layout(widest=widest), Layout()
     placements: list[SlotPlacements] = []
     for _ in range(count):
         slot_inputs = {

@@ -84,7 +84,9 @@ class TensorPlacement:
 class Layout:
     """Allocator of placements, one after the other, each between guard bands."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, widest: bool = False) -> None:
+        """Lay out tensors; with `widest` each takes as much room as its layout may ever take."""
+        self._paddings = (max(input_rules.PADDINGS),) if widest else input_rules.PADDINGS
         self.size = input_rules.GUARD_BYTES
         self.places: list[TensorPlacement] = []
         self._guards: torch.Tensor | None = None
@@ -92,7 +94,7 @@ class Layout:
     def add(self, shape: tuple[int, ...], dtype: str, layout: str = "contiguous") -> TensorPlacement:
         """Reserve the next placement, contiguous or one of `STRIDED`; a tensor without axes is never strided."""
         shift = DTYPES[dtype].bytes if layout == "misaligned" else 0
-        placement = TensorPlacement(self.size + shift, shape, dtype, _strides(shape, layout))
+        placement = TensorPlacement(self.size + shift, shape, dtype, _strides(shape, layout, self._paddings))
         self.size += -(-(shift + placement.nbytes) // ALIGNMENT) * ALIGNMENT + input_rules.GUARD_BYTES
         self.places.append(placement)
         self._guards = None
@@ -115,7 +117,7 @@ class Layout:
         return self._guards
 
 
-def _strides(shape: tuple[int, ...], layout: str) -> tuple[int, ...] | None:
+def _strides(shape: tuple[int, ...], layout: str, paddings: tuple[int, ...]) -> tuple[int, ...] | None:
     if layout not in (CONTIGUOUS, *STRIDED):
         raise ValueError(f"unknown layout `{layout}`; the layouts are: {', '.join((CONTIGUOUS, *STRIDED))}")
     if not shape or layout in (CONTIGUOUS, "misaligned"):
@@ -127,7 +129,7 @@ def _strides(shape: tuple[int, ...], layout: str) -> tuple[int, ...] | None:
     if layout == "transposed":
         return _reordered_strides(shape)
     rows, cols = shape[-2:]
-    padding = random.SystemRandom().choice(input_rules.PADDINGS) if layout == "padded" else 0
+    padding = random.SystemRandom().choice(paddings) if layout == "padded" else 0
     row, last = (cols + padding, 1) if layout == "padded" else (2 * cols, 2)
     strides, step = [last, row], rows * row + padding
     for size in reversed(shape[:-2]):

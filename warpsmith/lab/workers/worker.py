@@ -12,6 +12,7 @@ import os
 import sys
 import time
 import traceback
+from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
@@ -62,7 +63,7 @@ class Worker:
         self.state: process_state.ProcessState = {}
         self.tensors = WorkloadTensors([], [])
         self.renew: Callable[[], Callable[..., Any]] | None = None
-        self.threads: ThreadPoolExecutor | None = None
+        self.threads: defaultdict[int, ThreadPoolExecutor] = defaultdict(lambda: ThreadPoolExecutor(1))
         self.trim: Callable[[], object] = functools.partial(ctypes.CDLL(None).malloc_trim, 0)
         self.event: Callable[..., Any]
         self.synchronize: Callable[[], None] = lambda: None
@@ -164,21 +165,20 @@ class Worker:
         return {"outputs": [_describe_output(output) for output in outputs]}
 
     def call_at_once(self, message: Message) -> Message:
-        """Run some times on each named slot, each in a thread of its own, which stays for later calls; describe
-        the last results by slot.
+        """Run some times on each named slot, each in a thread of its own, which stays for later calls on that
+        slot; describe the last results by slot.
 
         Raises:
             Exception: that of the first call that fails.
         """
         self.tensors.results.clear()
-        self.threads = self.threads or ThreadPoolExecutor(len(message["slots"]))
 
         def run(slot: int) -> Any:  # noqa: ANN401 - whatever it returns
             for _ in range(message["times"] - 1):
                 self.run(*self.tensors.arguments[slot])
             return self.run(*self.tensors.arguments[slot])
 
-        calls = {slot: self.threads.submit(run, slot) for slot in message["slots"]}
+        calls = {slot: self.threads[slot].submit(run, slot) for slot in message["slots"]}
         results = {slot: call.result() for slot, call in calls.items()}
         self.tensors.results.update({slot: self._outputs(slot, result) for slot, result in results.items()})
         return {"slots": [[_describe_output(output) for output in self.tensors.results[slot]] for slot in results]}
