@@ -19,7 +19,7 @@ from warpsmith.lab.workers.side import WorkerHost
 
 FOLDER = Path(__file__).parents[2] / "data" / "ordinary_operators"
 _TRIES = 2
-"""Judgements at most. Inputs are drawn anew in each: a rule that refuses an honest version refuses it each time."""
+"""Judgements at most. Each draws new inputs: a rule that refuses an honest version refuses it each time."""
 FLAGS = {"layernorm_gelu": ("x=256,256:float32", "weight=256:float32", "bias=256:float32", "eps=1e-5")}
 
 
