@@ -169,7 +169,7 @@ PLAIN_ROWS = (
     without(correctness_check, "MIXED_ROWS", "normal"),
     without(correctness_check, "UNMIXED", ("normal",)),
 )
-_LOOKS = 3
+_LOOKS = 5
 """Judgements at most of an attack whose gain other tests may hide; one that gets through is enough."""
 
 SHAPES = (
