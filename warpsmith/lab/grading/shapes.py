@@ -11,7 +11,7 @@ import math
 import random
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import gcd, prod
 
 from warpsmith.core.arithmetic.dtype import is_floating
@@ -51,15 +51,12 @@ def draw_class_workloads(
     kinds += [f"long-{axis}" for axis in axes] + ["skewed"] * (len(axes) > 1)
     if interpreted:
         kinds, most = ["edge"], input_rules.NEAR_ELEMENTS_INTERPRETED
+    factors = {axis: _factors(file, axis, row_axis) for axis in axes}
     drawn = []
     for kind in kinds:
         for declared in chance.sample(judged, len(judged)):
             small = odd.scale_down(file, declared, axes, most)
-            sizes = _draw_sizes(kind, small, longest, chance)
-            if kind.startswith("long-"):
-                axis = kind.removeprefix("long-")
-                factor = chance.uniform(*_factors(file, axis, row_axis))
-                sizes[axis] = int(longest[axis] * factor) + chance.randrange(1, input_rules.TILE)
+            sizes = _draw_sizes(kind, small, longest, factors, chance)
             workload = _vary_scalars(file, odd.resize(small, f"{kind}-{declared.name}"[:80], sizes), chance)
             if odd.reference_holds(file, workload):
                 drawn.append(workload)
@@ -169,7 +166,13 @@ def _longest(judged: Sequence[Workload], axes: Sequence[str]) -> Sizes:
     return {axis: max(workload.axes[axis] for workload in judged) for axis in axes}
 
 
-def _draw_sizes(kind: str, small: Workload, longest: Sizes, chance: random.Random) -> Sizes:
+def _draw_sizes(
+    kind: str,
+    small: Workload,
+    longest: Sizes,
+    factors: Mapping[str, tuple[float, float]],
+    chance: random.Random,
+) -> Sizes:
     """Return sizes of a class; `long` names its axis, and `edge` may."""
     sizes = {axis: max(1, small.axes[axis] - chance.randrange(input_rules.TILE)) for axis in longest}
     tiny = {axis: chance.randrange(2, input_rules.TINY_SIZE) for axis in longest}
@@ -182,8 +185,11 @@ def _draw_sizes(kind: str, small: Workload, longest: Sizes, chance: random.Rando
             return {**sizes, **dict.fromkeys((along or first, *others_short), 1)}
         case "round":
             return _round_sizes(small, longest, chance)
-        case "tiny" | "long":
+        case "tiny":
             return tiny
+        case "long":
+            length = int(longest[along] * chance.uniform(*factors[along])) + chance.randrange(1, input_rules.TILE)
+            return {**tiny, along: length}
         case _:
             factor = input_rules.SKEW_FACTOR
             longer = max(1, min(sizes[first] * factor, longest[first]) - 1)
