@@ -170,7 +170,7 @@ PLAIN_ROWS = (
     without(correctness_check, "UNMIXED", ("normal",)),
 )
 _LOOKS = 5
-"""Judgements at most of an attack whose gain other tests may hide; one that gets through is enough."""
+"""Judgements at most of an attack without its defence: noise may hide its gain, a draw its luck. One is enough."""
 
 SHAPES = (
     without(shapes, "draw_class_workloads", lambda *_, **__: []),
@@ -513,7 +513,7 @@ def held(defence: Defence, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     for switch in (*defence.off, *SHAPES):
         switch(monkeypatch)
     use_core_clock(defence, gate, monkeypatch)
-    for _ in range(_LOOKS if defence.timed else 1):
+    for _ in range(_LOOKS):
         through = gate.judge(case, defence, defence.wider, defence.walls)
         got_through = through.decision.verdict.accepted if defence.timed else through.correct
         if got_through:
