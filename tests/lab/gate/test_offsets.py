@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 import pytest
+import torch
 from lab_samples import SQUARE
 
 from warpsmith import languages
@@ -88,3 +89,18 @@ def test_memory_that_is_too_small_is_said(workshop, monkeypatch):
     check = offsets.check_offsets(file, None, None, file.definition.workloads, "cuda")
     assert not check.ran
     assert "GiB" in check.how
+
+
+@pytest.mark.parametrize(
+    ("free", "waits", "room"),
+    [([10, 10, 60], 2, 48), ([60], 0, 48), ([10], 0, 8)],
+    ids=["others give some back", "enough", "never enough"],
+)
+def test_a_call_waits_for_memory_that_others_hold(monkeypatch, free, waits, room):
+    naps = []
+    total, needed = (100, 40) if len(free) > 1 or free[0] > 50 else (30, 40)
+    readings = iter(free)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (next(readings), total))
+    monkeypatch.setattr(offsets.time, "sleep", naps.append)
+    assert offsets._wait_for_memory(needed) == room
+    assert len(naps) == waits

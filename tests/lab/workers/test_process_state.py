@@ -67,6 +67,11 @@ def test_a_change_is_named(restored, change, part) -> None:
     assert part in changed_parts(lambda: change(restored))
 
 
+def test_caches_of_libraries_may_appear(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert not changed_parts(lambda: [Path(name).mkdir() for name in (".nv", "cuda_cache_path")])
+
+
 def test_reading_the_random_numbers_of_the_c_library_leaves_them() -> None:
     library = ctypes.CDLL(None)
     library.srandom(7)

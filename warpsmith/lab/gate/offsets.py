@@ -58,11 +58,12 @@ def check_offsets(
         return Check(
             name=_NAME, ran=False, how="the definition takes too long to draw inputs beyond 2^31 elements"
         )
-    import torch
-
-    room = torch.cuda.mem_get_info()[0] * input_rules.OFFSET_MEMORY_SHARE
-    for limit in input_rules.OFFSET_LIMITS:
-        workload = shapes.lengthen_beyond(file, random.SystemRandom().choice(list(timed)), axis, limit)
+    beyond = [
+        shapes.lengthen_beyond(file, random.SystemRandom().choice(list(timed)), axis, limit)
+        for limit in input_rules.OFFSET_LIMITS
+    ]
+    room = _wait_for_memory(min(_bytes_needed(file, workload) for workload in beyond))
+    for workload in beyond:
         if (needed := _bytes_needed(file, workload)) <= room:
             try:
                 _grade_rows(file, host, source, workload, axis, device)
@@ -90,6 +91,18 @@ def _bytes_needed(file: DefinitionFile, workload: Workload) -> int:
         if is_floating(definition.dtype(spec, workload))
     ]
     return 2 * bytes_per_call(file, workload) + _DRAW_BYTES * max(drawn, default=0)
+
+
+def _wait_for_memory(needed: int) -> float:
+    """Return how many bytes of the GPU a call may take; wait for those that others hold if all would do."""
+    import torch
+
+    until = time.monotonic() + input_rules.OFFSET_WAIT_SECONDS
+    while True:
+        free, total = (share * input_rules.OFFSET_MEMORY_SHARE for share in torch.cuda.mem_get_info())
+        if free >= needed or total < needed or time.monotonic() > until:
+            return free
+        time.sleep(random.uniform(0.5, 1.5))
 
 
 def _draw_seconds(file: DefinitionFile, workload: Workload, axis: str, device: str) -> float:

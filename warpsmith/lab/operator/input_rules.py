@@ -81,6 +81,9 @@ OFFSET_DRAW_SECONDS: Final = 2.0
 OFFSET_MEMORY_SHARE: Final = 0.8
 """Share of the GPU's free memory that such a call may take with its inputs and outputs. Chosen."""
 
+OFFSET_WAIT_SECONDS: Final = 60.0
+"""Seconds that such a call waits for memory of the GPU that others hold. Chosen above any other check's time."""
+
 DISTRIBUTION_TURNS: Final = 3
 """Odd workloads over which an interpreter spreads the adversarial distributions, because it is about a thousand
 times slower. Chosen."""

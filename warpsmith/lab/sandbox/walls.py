@@ -41,6 +41,14 @@ _REMEDIES = {
     "seccomp": "needs a kernel with system call filters",
 }
 _TOO_OLD = {"signals": "Landlock of Linux 6.12 or later is needed"}
+_CACHES = (
+    "TRITON_CACHE_DIR",
+    "TORCHINDUCTOR_CACHE_DIR",
+    "CUDA_TILE_CACHE_DIR",
+    "CUTE_DSL_CACHE_DIR",
+    "CUDA_CACHE_PATH",
+)
+"""Environment variables that name a library's cache."""
 _SHARED = Path("/dev/shm")
 _NVIDIA = Path("/dev/nvidiactl")
 
@@ -79,11 +87,14 @@ def cache_folder(variable: str) -> str:
     return variable.lower()
 
 
+def is_cache(name: str) -> bool:
+    """Tell whether a name in the scratch folder is a library's: a cache, or hidden as in a home folder."""
+    return name.startswith(".") or name in map(cache_folder, _CACHES)
+
+
 def _set_environment(scratch: Path) -> None:
     """Set the environment so that caches and home folders lie below the scratch folder."""
-    caches = ("TRITON", "TORCHINDUCTOR", "CUDA_TILE", "CUTE_DSL")
-    names = (*(f"{cache}_CACHE_DIR" for cache in caches), "CUDA_CACHE_PATH")
-    os.environ |= {name: str(scratch / cache_folder(name)) for name in names}
+    os.environ |= {name: str(scratch / cache_folder(name)) for name in _CACHES}
     os.environ |= {"HOME": str(scratch), "TRITON_HOME": str(scratch), "TMPDIR": str(scratch / "tmp")}
     tempfile.tempdir = None
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from warpsmith.lab.sandbox import walls
 from warpsmith.lab.workers import openmp_state
 
 ProcessState = dict[str, str]
@@ -66,6 +67,10 @@ def _floating_modes() -> tuple[object, ...]:
 def _digest(value: object) -> str:
     content = value.numpy().tobytes() if hasattr(value, "numpy") else repr(value).encode()
     return hashlib.sha256(content).hexdigest()[:12]
+
+
+def _names(folder: str) -> list[str]:
+    return sorted(os.listdir(folder))  # noqa: PTH208
 
 
 def _handlers() -> str:
@@ -229,8 +234,8 @@ _CPU_READERS: dict[str, Callable[[], object]] = {
     "handlers of signals": _signal_actions,
     "settings of OpenMP": openmp_state.read_settings,
     "modes of OpenMP's threads": lambda: openmp_state.read_modes(_floating_modes),
-    "files of the working folder": lambda: _digest(sorted(os.listdir())),  # noqa: PTH208
-    "shared memory": lambda: _digest(sorted(os.listdir("/dev/shm"))),  # noqa: PTH208
+    "files of the working folder": lambda: [name for name in _names(".") if not walls.is_cache(name)],
+    "shared memory": lambda: _names("/dev/shm"),
 }
 """Parts that CUDA's compiler and libraries change."""
 

@@ -14,7 +14,7 @@ def kernel(a_ptr, b_ptr, c_ptr, m, n, k, CHUNK: tl.constexpr, BLOCK: tl.constexp
     rows = (tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK))[:, None]
     cols = (tl.program_id(1) * BLOCK + tl.arange(0, BLOCK))[None, :]
     total = tl.zeros((BLOCK, BLOCK), tl.float32)
-    split = tl.program_id(2)
+    split = tl.program_id(2).to(tl.int64)
     for start in range(split * CHUNK, tl.minimum(k, split * CHUNK + CHUNK), BLOCK):
         inner = start + tl.arange(0, BLOCK)
         a = tl.load(a_ptr + rows * k + inner[None, :], mask=(rows < m) & (inner[None, :] < k), other=0.0)
@@ -29,8 +29,9 @@ def reduce(parts_ptr, c_ptr, size, splits, BLOCK: tl.constexpr):
     offsets = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = offsets < size
     total = tl.zeros((BLOCK,), tl.float32)
-    for split in range(splits):
-        total += tl.load(parts_ptr + split * size + offsets, mask=mask, other=0.0)
+    for _ in range(splits):
+        total += tl.load(parts_ptr + offsets, mask=mask, other=0.0)
+        parts_ptr += size
     tl.store(c_ptr + offsets, total, mask=mask)
 
 
