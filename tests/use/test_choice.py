@@ -10,6 +10,7 @@ from campaign_kit import evaluation
 
 from warpsmith import files
 from warpsmith import project as projects
+from warpsmith.core.evidence import Claim
 from warpsmith.errors import MissingInput
 from warpsmith.use import choice
 
@@ -132,7 +133,7 @@ def test_targets_are_kept_apart(record):
 def test_a_judgement_of_another_definition_says_nothing(record):
     record.campaign("one", record.judged("v1", small=2.0, digest="f" * 64))
     assert record.best() is None
-    renewed = SimpleNamespace(evaluation=record.judged("v2", small=1.2))
+    renewed = SimpleNamespace(evaluation=record.judged("v2", small=1.2), claim=Claim.WEAKER)
     record.campaign("two", record.judged("v2", small=2.0, digest="f" * 64), again={"001": renewed})
     assert (record.best().solution, record.best().record.name) == ("toy/v2", "reruns")
 
@@ -145,8 +146,16 @@ def test_a_version_that_a_rerun_found_wrong_is_out(record):
         {**wrong.model_dump(mode="json"), "aggregates": [], "results": [
             one if isinstance(one, dict) else one.model_dump(mode="json") for one in results]}
     )  # fmt: skip
-    record.campaign("one", record.judged("v1", small=2.0), again={"001": SimpleNamespace(evaluation=wrong)})
+    refuted = SimpleNamespace(evaluation=wrong, claim=Claim.REFUTED)
+    record.campaign("one", record.judged("v1", small=2.0), again={"001": refuted})
     assert record.best() is None
+
+
+def test_a_version_that_a_rerun_refuted_leaves_its_place_to_its_parent(record):
+    slower = SimpleNamespace(evaluation=record.judged("v2", verdict="ROLLBACK", small=1.9), claim=Claim.REFUTED)
+    rounds = (record.judged("v1", small=2.0), record.judged("v2", small=2.1))
+    record.campaign("one", *rounds, again={"002": slower})
+    assert [version.solution for version in record.ranked()] == ["toy/v1"]
 
 
 def test_an_operator_of_the_project_hides_the_shipped_one(shop, monkeypatch, tmp_path):

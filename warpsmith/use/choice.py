@@ -14,6 +14,7 @@ from warpsmith.campaign.history.records import StoredRound
 from warpsmith.campaign.history.store import Campaign
 from warpsmith.core.base import Model, Name, Sha256, Slug
 from warpsmith.core.evaluation import REFERENCE, Aggregate, Evaluation
+from warpsmith.core.evidence import Claim
 from warpsmith.core.hardware import Target
 from warpsmith.errors import MissingInput
 from warpsmith.lab.machine import hardware, identity
@@ -187,7 +188,14 @@ def _campaigns(project: Project, op: str) -> Iterator[Campaign]:
 
 
 def _accepted_rounds(campaign: Campaign) -> list[StoredRound]:
-    return [entry for entry in campaign.closed_rounds() if entry.record.verdict.accepted]
+    """Return the accepted rounds that no rerun refuted; a refuted version leaves its place to its parent."""
+    reruns = stored_evaluations.campaign_renewals(campaign)
+    refuted = {name for name, rerun in reruns.items() if rerun.claim is Claim.REFUTED}
+    return [
+        entry
+        for entry in campaign.closed_rounds()
+        if entry.record.verdict.accepted and entry.folder.name not in refuted
+    ]
 
 
 def _judged_head(campaign: Campaign, digest: str) -> _JudgedVersion | None:
