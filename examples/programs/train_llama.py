@@ -1,7 +1,7 @@
 """Training step of a Llama on random tokens under torch.compile, loss included.
 
-RMSNorm, rotary positions on pairs of neighbours, SwiGLU, a bias nowhere, and fused AdamW. Products are in bfloat16 on
-a GPU.
+RMSNorm, rotary positions on pairs of neighbours, SwiGLU, a bias nowhere, and fused AdamW. On a GPU products are in
+bfloat16.
 
 python examples/programs/train_llama.py --steps 5
 warpsmith program regions examples/programs/train_llama.py --step train_step
