@@ -280,15 +280,28 @@ class CorrectnessCheck:
     def _check_adversarial(self, session: Session, notes: list[str]) -> None:
         """Grade a session's further distributions; a note names those at which the reference misses its bound."""
         for distribution in self._adversarial(session):
-            session.fill_inputs(distribution)
-            if distribution == MASKED and not session.truth(0).is_finite:
+            grade = self._grade_distribution(session, distribution)
+            if grade is None:
                 continue
-            grade = session.call_and_grade(SOLUTION)
             if grade.status is Status.PASSED or session.grade_reference().status is Status.PASSED:
                 self._record_grade(session, grade, f"{distribution} inputs")
             elif distribution != MASKED:  # nobody asked for it there
                 name = session.workload.name
                 notes.append(f"{name}: {distribution} left out, the reference itself misses the bound there")
+
+    def _grade_distribution(self, session: Session, distribution: str) -> Grade | None:
+        """Return the grade of a call on inputs of a distribution, drawn again after a near miss.
+
+        None where masks leave an infinite result.
+        """
+        for _ in range(gate_rules.DRAW_TRIES):
+            session.fill_inputs(distribution)
+            if distribution == MASKED and not session.truth(0).is_finite:
+                return None
+            grade = session.call_and_grade(SOLUTION)
+            if not grade.near_miss:
+                break
+        return grade
 
     def _adversarial(self, session: Session) -> Sequence[str]:
         """Return the further distributions of a session.
