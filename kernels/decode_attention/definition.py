@@ -41,7 +41,12 @@ definition = Definition(
         "query": TensorSpec(shape=("batch", "kv * group", "dim")),
         "keys": TensorSpec(shape=("batch", "kv", "context", "dim")),
         "values": TensorSpec(shape=("batch", "kv", "context", "dim")),
-        "lengths": TensorSpec(shape=("batch",), dtype="int32", description="tokens in each sequence's cache"),
+        "lengths": TensorSpec(
+            shape=("batch",),
+            dtype="int32",
+            distribution="integers:1:context + 1",
+            description="tokens in each sequence's cache",
+        ),
     },
     outputs={"y": TensorSpec(shape=("batch", "kv * group", "dim"))},
     deterministic=True,

@@ -206,7 +206,8 @@ def _element_bounds(
     if dtype == "float64":
         accumulate = out
     constant = gate_rules.ROUNDING_STEPS + growth * gate_rules.REDUCTION_STEP_SHARE
-    subnormals = max(gate_rules.SUBNORMALS[out.bytes > 1] * out.smallest_subnormal, _smallest_unflushed(dtype))
+    unflushed = _smallest_unflushed(dtype) * max(growth, 1.0)  # each term of a sum may be flushed by itself
+    subnormals = max(gate_rules.SUBNORMALS[out.bytes > 1] * out.smallest_subnormal, unflushed)
     if magnitude is value and extra is None:  # the usual case, in as few passes as possible
         unit = tolerance.slack * (out.unit_roundoff + constant * accumulate.unit_roundoff)
         return value.abs().mul_(unit).add_(subnormals)
