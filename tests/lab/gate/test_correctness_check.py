@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from warpsmith.core import gate_rules
 from warpsmith.lab.gate.correctness_check import CorrectnessCheck
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.inputs import ADVERSARIAL, MASKED, UNMIXED
@@ -49,3 +50,15 @@ def test_drawn_shapes_get_some_distributions_by_chance():
     drawn = [tuple(check._adversarial(session)) for _ in range(40)]
     assert {len(some) for some in drawn} == {input_rules.DRAWN_DISTRIBUTIONS}
     assert {name for some in drawn for name in some} == {*ADVERSARIAL, MASKED}
+
+
+@pytest.mark.parametrize(
+    ("near", "draws"), [([False], 1), ([True, False], 2), ([True] * 9, gate_rules.DRAW_TRIES)]
+)
+def test_a_near_miss_is_drawn_again(near, draws):
+    check = CorrectnessCheck(None, None, None, "cpu", lambda: 1)
+    drawn = []
+    grades = [SimpleNamespace(near_miss=miss, number=number) for number, miss in enumerate(near, 1)]
+    session = SimpleNamespace(fill_inputs=drawn.append, call_and_grade=lambda _: grades[len(drawn) - 1])
+    assert check._grade_distribution(session, "far").number == draws
+    assert drawn == ["far"] * draws

@@ -282,6 +282,18 @@ def test_hardware_without_subnormals_is_right_at_denormal_inputs(x):
     assert correctness.grade_outputs(truth, {"y": small + 3e3 * tiny}).status == "INCORRECT_NUMERICAL"
 
 
+def test_each_term_of_a_sum_may_be_flushed_by_itself(x):
+    file = file_of(lambda x: (x * 2.0**-60).cumsum(-1), reduction="cols")
+    small = x * 2.0**-66  # its product with a factor is about the smallest normal number
+    tiny = torch.finfo(torch.float32).tiny
+    terms = small.double() * 2.0**-60
+    flushed = terms.masked_fill(terms.abs() < tiny, 0.0).cumsum(-1).float()
+    truth = correctness.compute_truth(file, file.definition.workloads[0], {"x": small}, correlated=True)
+    assert (flushed - truth.values["y"]).abs().max() > 4 * tiny
+    assert correctness.grade_outputs(truth, {"y": flushed}).status == "PASSED"
+    assert correctness.grade_outputs(truth, {"y": flushed + 1e3 * tiny}).status == "INCORRECT_NUMERICAL"
+
+
 def test_workloads_that_are_drawn_alike_have_the_wider_bound(x):
     file = file_of(softmax, reduction="cols")
     plain = file.definition.workloads[0]
