@@ -25,7 +25,12 @@ BLOCK_K = 64
 STAGES = 12
 """At most: as many as shared memory has room for."""
 WARPS = 8
+LEAST_ROWS = 64
+"""Rows of a block below which k is split; so is it where they are fewer than ROWS_A_TOKEN for each token, because
+every block reads the tokens too."""
+ROWS_A_TOKEN = 2
 MOST_SPLITS = 8
+MOST_ROWS = 256
 SHARED = 224 * 1024
 """Bytes of shared memory that a multiprocessor gives its blocks, less what the system takes."""
 
@@ -99,17 +104,18 @@ def product_kernel(
             tl.store(y_at, total.to(y_ptr.dtype.element_ty), mask=kept)
 
 
-def share(n: int, k: int, groups: int, blocks: int) -> tuple[int, int]:
-    """Rows of a block and parts of k: as few parts as give a block 64 rows, in one wave of `blocks`."""
-    splits = 1
-    while True:
-        rows = triton.cdiv(triton.cdiv(n * splits * groups, blocks), 16) * 16
-        if rows >= 64 or splits == MOST_SPLITS or k < splits * 2 * 4 * BLOCK_K:
+def share(n: int, k: int, tokens: int, groups: int, blocks: int) -> tuple[int, int]:
+    """Rows of a block and parts of k: as few parts as give a block enough rows, in one wave of `blocks`."""
+    wanted, splits = max(LEAST_ROWS, ROWS_A_TOKEN * tokens), 1
+    rows = triton.cdiv(n * groups, blocks * 16) * 16
+    while rows < wanted and splits < MOST_SPLITS and k >= splits * 2 * 4 * BLOCK_K:
+        more = triton.cdiv(n * groups * splits * 2, blocks * 16) * 16
+        if more > MOST_ROWS:
             break
-        splits *= 2
-    if rows > 256:  # several waves: as full as can be
-        waves = triton.cdiv(rows, 256)
-        rows = triton.cdiv(triton.cdiv(n * groups, blocks * waves), 16) * 16
+        rows, splits = more, splits * 2
+    if rows > MOST_ROWS:  # several waves: as full as can be
+        waves = triton.cdiv(rows, MOST_ROWS)
+        rows = triton.cdiv(n * groups, blocks * waves * 16) * 16
     return rows, splits
 
 
@@ -136,7 +142,7 @@ def run(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     wide = min(64, max(16, triton.next_power_of_2(m)))
     groups = triton.cdiv(m, wide)
     blocks = torch.cuda.get_device_properties(x.device).multi_processor_count * PER_SM
-    rows, splits = share(n, k, groups, blocks)
+    rows, splits = share(n, k, wide, groups, blocks)
     high = max(64, triton.next_power_of_2(rows))
     span = triton.cdiv(triton.cdiv(k, BLOCK_K), splits) * BLOCK_K
     splits, tiles = triton.cdiv(k, span), triton.cdiv(n, rows)
