@@ -295,7 +295,9 @@ def compiled(name: str):
     return checked(driver.cuKernelGetFunction(kernel.handle))
 
 
-def launch(name: str, grid: tuple[int, int], threads: int, arguments: tuple, shared: int = 0, cluster: int = 1) -> None:
+def launch(
+    name: str, grid: tuple[int, int], threads: int, arguments: tuple, shared: int = 0, cluster: int = 1
+) -> None:
     """Arguments are pairs of a value and its ctypes type."""
     config = driver.CUlaunchConfig()
     config.gridDimX, config.gridDimY, config.gridDimZ = *grid, 1

@@ -44,7 +44,9 @@ def eights(product, ROWS: tl.constexpr, BK: tl.constexpr):
 
 
 @triton.jit
-def dot_kernel(x_ptr, w_ptr, y_ptr, N, K, TWO: tl.constexpr, ROWS: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr):
+def dot_kernel(
+    x_ptr, w_ptr, y_ptr, N, K, TWO: tl.constexpr, ROWS: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr
+):
     """One token, or two: a block's rows of w are each read once."""
     first = tl.program_id(0).to(tl.int64) * ROWS
     row, k = tl.arange(0, ROWS), tl.arange(0, BK)
@@ -59,7 +61,9 @@ def dot_kernel(x_ptr, w_ptr, y_ptr, N, K, TWO: tl.constexpr, ROWS: tl.constexpr,
         w = w.to(tl.float32)
         one += eights(w * tl.load(x_ptr + start + k, mask=some, other=0.0).to(tl.float32)[None, :], ROWS, BK)
         if TWO:
-            two += eights(w * tl.load(x_ptr + K + start + k, mask=some, other=0.0).to(tl.float32)[None, :], ROWS, BK)
+            two += eights(
+                w * tl.load(x_ptr + K + start + k, mask=some, other=0.0).to(tl.float32)[None, :], ROWS, BK
+            )
     tl.store(y_ptr + first + row, tl.sum(one, 1).to(y_ptr.dtype.element_ty), mask=inside)
     if TWO:
         tl.store(y_ptr + N + first + row, tl.sum(two, 1).to(y_ptr.dtype.element_ty), mask=inside)
@@ -83,7 +87,9 @@ def product_kernel(
         some = start + k < left
         w = tl.load(w_at + start + (n[:, None] * K + k[None, :]), mask=inside[:, None] & some[None, :], other=0.0)
         x = tl.load(
-            x_at + start + (m[None, :] * K + k[:, None]), mask=(first_m + m < M)[None, :] & some[:, None], other=0.0
+            x_at + start + (m[None, :] * K + k[:, None]),
+            mask=(first_m + m < M)[None, :] & some[:, None],
+            other=0.0,
         )
         acc = tl.dot(w, x, acc)
 
@@ -131,6 +137,10 @@ def counters(x: torch.Tensor, tiles: int) -> torch.Tensor:
     return there
 
 
+def multiprocessors(x: torch.Tensor) -> int:
+    return torch.cuda.get_device_properties(x.device).multi_processor_count if x.is_cuda else 4
+
+
 def run(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     (m, k), n = x.shape, w.shape[0]
     y = torch.empty(m, n, dtype=x.dtype, device=x.device)
@@ -141,7 +151,7 @@ def run(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         return y
     wide = min(64, max(16, triton.next_power_of_2(m)))
     groups = triton.cdiv(m, wide)
-    blocks = torch.cuda.get_device_properties(x.device).multi_processor_count * PER_SM
+    blocks = multiprocessors(x) * PER_SM
     rows, splits = share(n, k, wide, groups, blocks)
     high = max(64, triton.next_power_of_2(rows))
     span = triton.cdiv(triton.cdiv(k, BLOCK_K), splits) * BLOCK_K

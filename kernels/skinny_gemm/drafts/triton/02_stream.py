@@ -40,7 +40,9 @@ def eights(product, ROWS: tl.constexpr, BK: tl.constexpr):
 
 
 @triton.jit
-def dot_kernel(x_ptr, w_ptr, y_ptr, N, K, TWO: tl.constexpr, ROWS: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr):
+def dot_kernel(
+    x_ptr, w_ptr, y_ptr, N, K, TWO: tl.constexpr, ROWS: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr
+):
     """One token, or two: a block's rows of w are each read once."""
     first = tl.program_id(0).to(tl.int64) * ROWS
     row, k = tl.arange(0, ROWS), tl.arange(0, BK)
@@ -55,7 +57,9 @@ def dot_kernel(x_ptr, w_ptr, y_ptr, N, K, TWO: tl.constexpr, ROWS: tl.constexpr,
         w = w.to(tl.float32)
         one += eights(w * tl.load(x_ptr + start + k, mask=some, other=0.0).to(tl.float32)[None, :], ROWS, BK)
         if TWO:
-            two += eights(w * tl.load(x_ptr + K + start + k, mask=some, other=0.0).to(tl.float32)[None, :], ROWS, BK)
+            two += eights(
+                w * tl.load(x_ptr + K + start + k, mask=some, other=0.0).to(tl.float32)[None, :], ROWS, BK
+            )
     tl.store(y_ptr + first + row, tl.sum(one, 1).to(y_ptr.dtype.element_ty), mask=inside)
     if TWO:
         tl.store(y_ptr + N + first + row, tl.sum(two, 1).to(y_ptr.dtype.element_ty), mask=inside)
@@ -122,6 +126,10 @@ def counters(x: torch.Tensor, tiles: int) -> torch.Tensor:
     return there
 
 
+def multiprocessors(x: torch.Tensor) -> int:
+    return torch.cuda.get_device_properties(x.device).multi_processor_count if x.is_cuda else 4
+
+
 def run(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     (m, k), n = x.shape, w.shape[0]
     y = torch.empty(m, n, dtype=x.dtype, device=x.device)
@@ -134,7 +142,7 @@ def run(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     tiles_m = triton.cdiv(m, wide)
     tiles = triton.cdiv(n, BLOCK_N) * tiles_m
     steps = tiles * triton.cdiv(k, BLOCK_K)
-    blocks = torch.cuda.get_device_properties(x.device).multi_processor_count * PER_SM
+    blocks = multiprocessors(x) * PER_SM
     blocks = min(blocks, max(tiles, triton.cdiv(steps, LEAST_STEPS)))
     stages = min(STAGES, SHARED // PER_SM // ((BLOCK_N + wide) * BLOCK_K * 2))
     partial = torch.empty(2 * blocks * BLOCK_N * wide, dtype=torch.float32, device=x.device)
