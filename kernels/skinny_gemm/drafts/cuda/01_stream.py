@@ -4,7 +4,7 @@ Hypothesis: the product is bound by reading the weights once. A multiprocessor n
 the latency of its share of 4.5 TB/s; a ring that fills shared memory has 200, costs no registers, and one thread
 fills it. Each block takes n / 132 rows, rounded up to 16: 112, 144 and 224 of 14336, 18432 and 28672, all at once in
 128 blocks that end together, with no second pass and no last wave. wgmma has 64 rows of weights as M and 8 to 64
-tokens as N; a group of warps that has fewer rows multiplies what lies behind them and throws it away. Where a share
+tokens as N; where a group of warps has fewer rows, the rest of its tile is never filled, and its sums are dropped. Where a share
 is below 64 rows (2112 is 132 x 16), the blocks of a cluster split k and add their sums through shared memory in
 their order, and so they do where tokens would be a large part of what a block reads; elsewhere many tokens are read
 by one block for two. The next launch may begin early and waits before its first load.
@@ -151,7 +151,8 @@ __device__ __forceinline__ float read_remote(u32 own, u32 rank) {
 }
 
 // Block x: part x % parts of k, and `rows` rows of w from x / parts * rows on; block y: TOKENS tokens. A group of
-// four warps for 64 rows, and a warp that fills the ring: a stage is `rows` rows of w and TOKENS of x. In a PAIR each
+// four warps for 64 rows, and a warp that fills the ring: a stage has room for 64 rows of w a group, of
+// which `rows` are copied, and for TOKENS of x. In a PAIR each
 // block reads half of the tokens for both, once both have done with the stage.
 template <typename T, int TOKENS, bool PAIR>
 __global__ void __launch_bounds__(544, 1)
@@ -162,7 +163,7 @@ stream(const __grid_constant__ TensorMap weights, const __grid_constant__ Tensor
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, workers = blockDim.x - 32;
   const int part = blockIdx.x % parts, first = blockIdx.x / parts * rows;
   const int rank = blockIdx.x % 2;  // in a pair
-  const u32 ring = (in_shared(memory) + 1023) & ~1023u, size = (rows + TOKENS) * 128;
+  const u32 ring = (in_shared(memory) + 1023) & ~1023u, high = workers / 2, size = (high + TOKENS) * 128;
   const u32 full = in_shared(barriers[0]), empty = in_shared(barriers[1]);
   const int each = (steps + parts - 1) / parts, begin = part * each, count = min(each, steps - begin);
 
@@ -192,10 +193,10 @@ stream(const __grid_constant__ TensorMap weights, const __grid_constant__ Tensor
       for (int i = 0; i < count; ++i) {
         if (i >= stages) wait(empty + 8 * stage, parity ^ 1);
         const u32 to = ring + stage * size, barrier = full + 8 * stage;
-        expect(barrier, size);
+        expect(barrier, (rows + TOKENS) * 128);
         copy(to, weights, (begin + i) * 64, first, barrier, once);
         const int token = blockIdx.y * TOKENS + (PAIR ? rank * (TOKENS / 2) : 0);
-        const u32 behind = to + (rows + (PAIR ? rank * (TOKENS / 2) : 0)) * 128;
+        const u32 behind = to + (high + (PAIR ? rank * (TOKENS / 2) : 0)) * 128;
         if constexpr (PAIR) copy_to_both(behind, tokens, (begin + i) * 64, token, barrier, often);
         else copy(behind, tokens, (begin + i) * 64, token, barrier, often);
         if (++stage == stages) stage = 0, parity ^= 1;
@@ -206,7 +207,7 @@ stream(const __grid_constant__ TensorMap weights, const __grid_constant__ Tensor
     const u32 own = warp / 4 * 8192;
     for (int i = 0; i < count; ++i) {
       const u32 at = ring + stage * size;
-      const u64 a = describe(at + own), b = describe(at + rows * 128);
+      const u64 a = describe(at + own), b = describe(at + high * 128);
       wait(full + 8 * stage, parity);
       asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
@@ -378,10 +379,10 @@ def run(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     tiles, pair = -(-n // rows), parts == 1 and tokens >= max(16, PAIRS_FROM)
     tiles += pair and tiles % 2  # one that reads nothing
     warps = 4 * -(-rows // 64)
-    beyond = warps * 16 * 128 - rows * 128  # what is multiplied behind the last rows
-    room = SHARED // (2 if parts > 2 else PER_SM) - 2048 - 1024 - beyond
-    stages = min(MOST_STAGES, -(-steps // parts), room // ((rows + tokens) * 128))
-    stages = max(stages, -(-tokens * (rows + 4) * 4 // ((rows + tokens) * 128)))  # the sums need room too
+    size = (16 * warps + tokens) * 128
+    room = SHARED // (2 if parts > 2 else PER_SM) - 2048 - 1024
+    stages = min(MOST_STAGES, -(-steps // parts), room // size)
+    stages = max(stages, -(-tokens * (rows + 4) * 4 // size))  # the sums need room too
     launch(
         f"stream<{kind}, {tokens}, {'true' if pair else 'false'}>",
         (tiles * parts, groups),
@@ -392,7 +393,7 @@ def run(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
             (y.data_ptr(), POINTER),
             *((number, INT) for number in (m, n, steps, rows, stages, parts)),
         ),
-        stages * (rows + tokens) * 128 + 1024 + beyond,
+        stages * size + 1024,
         2 if pair else parts,
     )
     return y
