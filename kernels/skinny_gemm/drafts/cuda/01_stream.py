@@ -29,6 +29,8 @@ every block reads the tokens too."""
 ROWS_A_TOKEN = 4
 PAIRS_FROM = 64
 """Tokens from which two blocks share the reading of them, if k is not split."""
+SKEW = 0
+"""Whether blocks begin at different columns, so that they do not ask for the same ones of all rows at a time."""
 MOST_SPLITS = 8
 MOST_STAGES = 24
 
@@ -151,13 +153,13 @@ __device__ __forceinline__ float read_remote(u32 own, u32 rank) {
 }
 
 // Block x: part x % parts of k, and `rows` rows of w from x / parts * rows on; block y: TOKENS tokens. A group of
-// four warps for 64 rows, and a warp that fills the ring: a stage has room for 64 rows of w a group, of
-// which `rows` are copied, and for TOKENS of x. In a PAIR each
-// block reads half of the tokens for both, once both have done with the stage.
+// four warps for 64 rows, and a warp that fills the ring: a stage has room for 64 rows of w a group, of which `rows`
+// are copied, and for TOKENS of x. In a PAIR each block reads half of the tokens for both, once both have done with
+// the stage.
 template <typename T, int TOKENS, bool PAIR>
 __global__ void __launch_bounds__(544, 1)
 stream(const __grid_constant__ TensorMap weights, const __grid_constant__ TensorMap tokens, T* y, int m, int n,
-       int steps, int rows, int stages, int parts) {
+       int steps, int rows, int stages, int parts, int skew) {
   extern __shared__ unsigned char memory[];
   __shared__ alignas(8) u64 barriers[2][32];
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, workers = blockDim.x - 32;
@@ -190,15 +192,18 @@ stream(const __grid_constant__ TensorMap weights, const __grid_constant__ Tensor
       u64 once, often;
       asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(once));
       asm volatile("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(often));
+      const int place = blockIdx.x / (PAIR ? 2 : parts), places = gridDim.x / (PAIR ? 2 : parts);
+      int step = begin + (skew ? (int)((long long)place * count / places) : 0);
       for (int i = 0; i < count; ++i) {
         if (i >= stages) wait(empty + 8 * stage, parity ^ 1);
         const u32 to = ring + stage * size, barrier = full + 8 * stage;
         expect(barrier, (rows + TOKENS) * 128);
-        copy(to, weights, (begin + i) * 64, first, barrier, once);
+        copy(to, weights, step * 64, first, barrier, once);
         const int token = blockIdx.y * TOKENS + (PAIR ? rank * (TOKENS / 2) : 0);
         const u32 behind = to + (high + (PAIR ? rank * (TOKENS / 2) : 0)) * 128;
-        if constexpr (PAIR) copy_to_both(behind, tokens, (begin + i) * 64, token, barrier, often);
-        else copy(behind, tokens, (begin + i) * 64, token, barrier, often);
+        if constexpr (PAIR) copy_to_both(behind, tokens, step * 64, token, barrier, often);
+        else copy(behind, tokens, step * 64, token, barrier, often);
+        if (++step == begin + count) step = begin;
         if (++stage == stages) stage = 0, parity ^= 1;
       }
     }
@@ -391,7 +396,7 @@ def run(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
             (tensor_map(w.data_ptr(), n, k, w.dtype, rows), None),
             (tensor_map(x.data_ptr(), m, k, x.dtype, tokens // 2 if pair else tokens), None),
             (y.data_ptr(), POINTER),
-            *((number, INT) for number in (m, n, steps, rows, stages, parts)),
+            *((number, INT) for number in (m, n, steps, rows, stages, parts, SKEW)),
         ),
         stages * size + 1024,
         2 if pair else parts,
