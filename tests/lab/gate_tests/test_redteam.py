@@ -273,6 +273,12 @@ def evaluated(verdict: Verdict, *steps: Step, trust: tuple[Check, ...] = (), cor
     return Evaluation.model_construct(steps=steps, trust=trust, results=results, decision=decision)
 
 
+def without_memory() -> Evaluation:
+    refused = evaluated(Verdict.ROLLBACK, FAILED)
+    failed = WorkloadResult(workload="*", status=Status.OUT_OF_MEMORY, message="none left")
+    return refused.model_copy(update={"results": (failed,)})
+
+
 UNTIMED = Step(name="timing", state="skipped", seconds=0)
 FAILED = Step(name="probes", state="failed", seconds=0)
 
@@ -296,6 +302,8 @@ FAILED = Step(name="probes", state="failed", seconds=0)
             evaluated(Verdict.INVALID, correct=False),
             CaseOutcome.CAUGHT,
         ),
+        ({"caught": ("probes",)}, without_memory(), CaseOutcome.MACHINE_FAILED),
+        ({"caught": ("probes",), "status": ("OUT_OF_MEMORY",)}, without_memory(), CaseOutcome.CAUGHT),
         (
             {"caught": ("sanitizers",), "needs": ("sanitizer",)},
             evaluated(Verdict.ACCEPT, trust=(Check(name="memcheck", ran=False, how="no tool"),)),

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
+
+from filelock import FileLock, Timeout
 
 from warpsmith.core.arithmetic.dtype import is_floating
 from warpsmith.core.definition import Workload
@@ -22,6 +24,7 @@ from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.timing.sides import SideSource, load_side
 from warpsmith.lab.workers.arena import Arena
 from warpsmith.lab.workers.side import SideFailed, WorkerHost
+from warpsmith.user_state import user_state_folder
 
 _NAME = "64-bit offsets"
 _DRAW_BYTES = 8
@@ -62,6 +65,13 @@ def check_offsets(
         shapes.lengthen_beyond(file, random.SystemRandom().choice(list(timed)), axis, limit)
         for limit in input_rules.OFFSET_LIMITS
     ]
+    with _exclusive_memory():
+        return _check_first_that_fits(file, host, source, beyond, axis, device)
+
+
+def _check_first_that_fits(
+    file: DefinitionFile, host: WorkerHost, source: SideSource, beyond: Sequence[Workload], axis: str, device: str
+) -> Check:
     room = _wait_for_memory(min(_bytes_needed(file, workload) for workload in beyond))
     for workload in beyond:
         if (needed := _bytes_needed(file, workload)) <= room:
@@ -91,6 +101,20 @@ def _bytes_needed(file: DefinitionFile, workload: Workload) -> int:
         if is_floating(definition.dtype(spec, workload))
     ]
     return 2 * bytes_per_call(file, workload) + _DRAW_BYTES * max(drawn, default=0)
+
+
+@contextlib.contextmanager
+def _exclusive_memory() -> Iterator[None]:
+    """Hold this user's lock on long calls, of which two together would leave a GPU without memory."""
+    folder = user_state_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / "long-calls.lock", timeout=2 * input_rules.OFFSET_WAIT_SECONDS)
+    with contextlib.suppress(Timeout):
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _wait_for_memory(needed: int) -> float:

@@ -6,6 +6,7 @@ import atexit
 import multiprocessing
 import os
 import signal
+import sys
 import sysconfig
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -357,12 +358,16 @@ def _judge_in_pool(
         _team.append(RedTeam(project, target, poor=poor))
         atexit.register(_team[0].__exit__)
     (result,) = _team[0].run([case])
+    if "torch" in sys.modules:
+        sys.modules["torch"].cuda.empty_cache()  # what long calls took: other processes of the pool need it
     return result, _team[0].missing
 
 
 def classify_outcome(header: CaseHeader, evaluation: Evaluation) -> tuple[CaseOutcome, str]:
     """Return the outcome of a case, and the reason why it was refused or is undecided."""
     decision = evaluation.decision
+    if _lacked_memory(header, evaluation):
+        return CaseOutcome.MACHINE_FAILED, decision.reason
     if _machine_failed(evaluation):
         expected = header.kind == "attack" and Status.MACHINE_FAILED in header.status
         return (CaseOutcome.CAUGHT if expected else CaseOutcome.MACHINE_FAILED), decision.reason
@@ -396,6 +401,11 @@ def _was_untimed(evaluation: Evaluation) -> bool:
 
 def _machine_failed(evaluation: Evaluation) -> bool:
     return evaluation.decision.verdict is Verdict.INVALID and not _was_untimed(evaluation)
+
+
+def _lacked_memory(header: CaseHeader, evaluation: Evaluation) -> bool:
+    """Return True if a case found no memory and should have: others held it, and no check refused the case."""
+    return evaluation.status is Status.OUT_OF_MEMORY and Status.OUT_OF_MEMORY not in header.status
 
 
 def _describe_missing(need: Need, checks: Iterable[Check]) -> str:
