@@ -1,4 +1,4 @@
-"""A linear layer with 4-bit weights in groups of 128, as decoding calls it: a few tokens and one pass over the weights.
+"""A linear layer with 4-bit weights in groups of 128, as decoding calls it: few tokens, one pass over the weights.
 
     w[n, k] = (q[n, k] - z[n, k // 128]) * scales[n, k // 128]        float32, exact
     y = x @ w.t()                                                      summed in float32
@@ -6,7 +6,7 @@
 The layout is that of compressed-tensors' `pack-quantized` format, with which llm-compressor writes checkpoints and
 vLLM reads them: `weight_packed` holds eight values of k in an int32, the first in the lowest four bits, and
 `weight_zero_point` eight outputs in an int32, the last word padded. Both have the offset of 8 added, so that q and
-z are 0 to 15 here. A version that rounds w to bfloat16 misses the bound; so do Marlin and Machete, which a race times
+z are 0 to 15 here. A version that rounds w to bfloat16 misses the bound, as Marlin and Machete do; a race times them
 as `near`. The inputs are finite.
 """
 
@@ -115,7 +115,7 @@ def bf16_linear(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
 
 
 def tinygemm_weights(packed: torch.Tensor, scales: torch.Tensor, zeros: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """PyTorch's own form: bytes with the even k in the high bits, tiled; a scale and the value of q = 8 a group."""
+    """PyTorch's own form: bytes with the even k in the high bits, tiled; a group's scale and its value at q = 8."""
     features = scales.shape[0]
     if features % 8:
         raise ValueError("PyTorch's int4 product takes a number of outputs that 8 divides")

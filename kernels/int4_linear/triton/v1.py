@@ -1,11 +1,11 @@
 """The weights' rows as rows of a batched tensor-core product whose batch splits k over a block's warps.
 
-Hypothesis: at 4.3 TB/s a multiprocessor receives 37 weights a clock, so conversion and product must take fewer than
-3.4 lane operations a weight. Weights are read as 16-bit words, four values each: one shift and one lop3 make two of
-them 128 + q in bfloat16, and the tensor cores multiply. Four products, one for each place in a word, take every fourth
-x; nothing is interleaved. A product over a batch gives each warp groups of its own, so that k is split inside a block
-and partial sums meet once, in a fixed order. Weights, zero points and x come by asynchronous copies; a scale is asked
-for one step before it is needed. CENTRED = 0 leaves out the subtraction of zero points: a product with ones sums x.
+Hypothesis: at 4.3 TB/s a multiprocessor receives 37 weights a clock, so conversion and product must take fewer
+than 3.4 lane operations a weight. Weights are read as 16-bit words, four values each: one shift and one lop3 make
+two of them 128 + q in bfloat16, and the tensor cores multiply. Four products, one for each place in a word, take
+every fourth x; nothing is interleaved. A product over a batch gives each warp groups of its own, so that k is split
+inside a block and partial sums meet once, in a fixed order. Weights, zero points and x come by asynchronous copies;
+a scale is asked for one step ahead. CENTRED = 0 leaves zero points to the end of a group: a product with ones sums x.
 Predicted: 8.5 us at 1x11008x4096 (floor 5.5), 33 us at 1x28672x8192 (floor 28.4), 6 us at 16x4096x4096 (floor 2.1).
 Metric: DRAM busy to 85 % at 1x28672x8192.
 """
@@ -32,7 +32,10 @@ RAW_0, RAW_1, RAW_2, RAW_3 = (recipe(place, "mov.b32 $0, t;") for place in range
 
 
 @triton.jit
-def product(words, points, x, total, sums, PLACE: tl.constexpr, LESS: tl.constexpr, RAW: tl.constexpr, CENTRED: tl.constexpr, MAGIC: tl.constexpr):  # fmt: skip
+def product(
+    words, points, x, total, sums, PLACE: tl.constexpr, LESS: tl.constexpr, RAW: tl.constexpr,
+    CENTRED: tl.constexpr, MAGIC: tl.constexpr,
+):  # fmt: skip
     """Adds the values at one place of each word times x, and with CENTRED = 0 the sum of x."""
     bits = ((x >> (16 * PLACE)) & 0xFFFF).to(tl.int16)
     x_place = bits.to(points.dtype, bitcast=True)
@@ -81,7 +84,8 @@ def rows_kernel(
         words = tl.load(of_words + group[:, None, None] * 32, mask=there, other=0)
         points = tl.load(of_zeros + group[:, None], mask=group[:, None] < groups, other=0)
         if TOKENS == 1:
-            x = tl.broadcast_to(tl.load(of_x + group[:, None, None] * 32, mask=there, other=0), [SPLIT, 32, ACROSS])
+            x = tl.load(of_x + group[:, None, None] * 32, mask=there, other=0)
+            x = tl.broadcast_to(x, [SPLIT, 32, ACROSS])
         else:
             x = tl.load(of_x + group[:, None, None] * 32, mask=there & real_token[None, None, :], other=0)
         factor = scale.to(tl.float32)
