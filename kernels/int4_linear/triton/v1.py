@@ -17,8 +17,13 @@ from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 ROWS = 32
 WARPS = 4
+MANY_WARPS = 16
+FEW_BLOCKS = 264
+"""Up to two on each of 132 multiprocessors; then a block has MANY_WARPS."""
 STAGES = 4
 CENTRED = 1
+ROOM = 176 * 1024
+"""Bytes of shared memory for the stages of copies; sums take some more."""
 
 
 def recipe(place: int, last: str) -> tl.constexpr:
@@ -113,11 +118,14 @@ def run(x: torch.Tensor, packed: torch.Tensor, scales: torch.Tensor, zeros: torc
     y = torch.empty((tokens, features), dtype=x.dtype, device=x.device)
     across = 1 if tokens == 1 else 8 if tokens <= 8 else 16
     token_tiles = triton.cdiv(tokens, across)
-    split = min(WARPS, triton.next_power_of_2(groups))
+    blocks = triton.cdiv(features, ROWS) * token_tiles
+    warps = WARPS if blocks > FEW_BLOCKS else min(MANY_WARPS, 128 // across)  # more tokens, more registers
+    split = min(warps, triton.next_power_of_2(groups))
+    stages = min(STAGES, 1 + ROOM // (split * (64 * ROWS + 256 * across)))
     early = {"EARLY": True, "launch_pdl": True} if x.is_cuda else {"EARLY": False}  # not interpreted
-    rows_kernel[(triton.cdiv(features, ROWS) * token_tiles,)](
+    rows_kernel[(blocks,)](
         x.view(torch.int64), packed.view(torch.int16), scales, zeros, y, tokens, features, groups, token_tiles,
-        ROWS=ROWS, SPLIT=split, TOKENS=across, STAGES=STAGES, CENTRED=CENTRED,
+        ROWS=ROWS, SPLIT=split, TOKENS=across, STAGES=stages, CENTRED=CENTRED,
         MAGIC=x.is_cuda and x.dtype == torch.bfloat16, num_warps=split, **early,
     )  # fmt: skip
     return y
