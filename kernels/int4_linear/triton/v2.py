@@ -39,7 +39,7 @@ def product(
     words, points, x, total, sums, PLACE: tl.constexpr, LESS: tl.constexpr, RAW: tl.constexpr,
     CENTRED: tl.constexpr, MAGIC: tl.constexpr,
 ):  # fmt: skip
-    """Adds the values at one place of each word times x, and with CENTRED = 0 the sum of x."""
+    """Adds the values at one place of each word times x, and without CENTRED the sum of x."""
     bits = ((x >> (16 * PLACE)) & 0xFFFF).to(tl.int16)
     x_place = bits.to(points.dtype, bitcast=True)
     if not MAGIC:
