@@ -33,9 +33,9 @@ class Peer:
     differs: str = ""
     """Difference from the operator, for readers of the times."""
     prepare: Callable[..., Any] | None = None
-    """Function of some weights, which its parameters name, that returns a tuple in a form of the peer's own, as its
-    users make it once. `run` then takes the other inputs in order, followed by that tuple. A race calls it for every
-    draw of the weights, outside of timed calls; only a race can do that."""
+    """Function of some weights, which its parameters name, that returns a tuple in a form of the peer's own, as
+    its users make it once. `run` then takes the other inputs in order, followed by that tuple. A race calls it
+    for every draw of the weights, outside of timed calls; only a race can do that."""
 
     @property
     def prepared_inputs(self) -> tuple[str, ...]:

@@ -52,7 +52,7 @@ class WorkloadTensors:
     drawn: list[list[Any]] = field(default_factory=list)
     """Inputs of every slot as they were drawn, for a peer that prepares some of them."""
     prepared: PreparedWeights | None = None
-    """What such a peer made of them."""
+    """Weights in that peer's own form."""
 
 
 class Worker:
