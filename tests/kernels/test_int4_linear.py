@@ -170,7 +170,9 @@ def test_marlins_zero_points_and_scales_are_permuted_alike(monkeypatch):
     workload = PLAIN.model_copy(update={"axes": {"tokens": 1, "features": 128, "groups": 3}})
     inputs = drawn(workload)
     library = torch.library.Library("int4_stand_in", "DEF")
-    library.define("gptq_marlin_repack(Tensor q, Tensor perm, SymInt k, SymInt n, int bits, bool is_a_8bit) -> Tensor")
+    library.define(
+        "gptq_marlin_repack(Tensor q, Tensor perm, SymInt k, SymInt n, int bits, bool is_a_8bit) -> Tensor"
+    )
     library.impl("gptq_marlin_repack", lambda q, perm, k, n, bits, is_a_8bit: q.clone(), "CPU")
     monkeypatch.setattr(called, "vllm", lambda _: torch.ops.int4_stand_in)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: type("", (), {"multi_processor_count": 3}))
@@ -209,7 +211,9 @@ def test_floors():
     }
 
 
-@pytest.mark.parametrize(("version", "product"), [("triton/v1.py", "HMMA"), ("cuda/v1.py", "IMMA")])
+@pytest.mark.parametrize(
+    ("version", "product"), [("drafts/triton/01_batched.py", "HMMA"), ("drafts/cuda/01_bytes.py", "IMMA")]
+)
 def test_it_copies_ahead_and_multiplies_on_tensor_cores(version, product):
     path = KERNELS / version
     [found] = languages.get(path.parent.name).inspect(path, FILE.definition, "sm_90a")

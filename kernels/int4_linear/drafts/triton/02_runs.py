@@ -1,10 +1,10 @@
-"""The batched product of version 1 in a grid that stays: each block streams its tiles through one pipeline.
+"""The batched product of draft 1 in a grid that stays: each block streams its tiles through one pipeline.
 
-Hypothesis: blocks of version 1 start with an empty pipeline and end with an idle one, and the last wave of a grid that
+Hypothesis: blocks of draft 1 start with an empty pipeline and end with an idle one, and the last wave of a grid that
 does not fit evenly runs at a part of the bandwidth. Here a block has a run of tiles, and steps over k and over tiles
 are one loop: the copies of the next tile are under way while a tile's sums meet. Blocks begin once a launch, and as
 many are launched as share the tiles evenly: all end together.
-Predicted: 3 % below version 1 at 1x28672x8192 and 1x11008x4096, nothing at 16x4096x4096, where a block has one tile.
+Predicted: 3 % below draft 1 at 1x28672x8192 and 1x11008x4096, nothing at 16x4096x4096, where a block has one tile.
 Metric: time_us at 1x28672x8192.
 """
 
