@@ -26,7 +26,7 @@ import torch
 
 from warpsmith import best, project
 from warpsmith.core.base import this_minute
-from warpsmith.lab.operator import definition_file
+from warpsmith.lab.operator import definition_file, peers
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.use import choice
 from warpsmith.use import operator as best_operator
@@ -126,7 +126,7 @@ def _timed(op: str) -> dict[str, object] | None:
         calls["plan"] = lambda: plans.replay(values, False)
     calls["version"] = lambda: plans.call_version(values)
     calls["reference"] = lambda: file.reference(*values)
-    calls |= {name: lambda peer=peer: peer(*values) for name, peer in file.peers.items()}
+    calls |= {name: _peer_call(file, name, values) for name in file.peers}
     for name, call in calls.items():
         try:
             found[name] = round(host_time(call), 2)
@@ -135,6 +135,21 @@ def _timed(op: str) -> dict[str, object] | None:
     print(f"{op} {function.solution} at {workload.name}:")
     print("  " + ", ".join(f"{name} {found[name]}" for name in calls), found["plan refused"])
     return found
+
+
+def _peer_call(
+    file: definition_file.DefinitionFile, name: str, values: tuple[Any, ...]
+) -> Callable[[], object]:  # fmt: skip
+    """Return a call of a peer; the first one prepares the weights of a peer that takes them so."""
+    peer, arguments = peers.get_peer(file, name), list[tuple[Any, ...]]()
+
+    def call() -> object:
+        if not arguments:
+            made = peers.PreparedWeights(peer, tuple(file.definition.inputs))
+            arguments.append(values if peer.prepare is None else tuple(made.arguments_of_run(0, values)))
+        return peer.run(*arguments[0])
+
+    return call
 
 
 def _plans_of(op: str, call: Callable[[], object]) -> Any:  # noqa: ANN401

@@ -130,7 +130,7 @@ def _require_peers(file: DefinitionFile, names: object) -> None:
     unknown = [name for name in peer_names if name not in available]
     if unknown:
         raise Misuse(f"{file.path} has no peer `{unknown[0]}`; there are: {', '.join(available)}, none.")
-    peers.refuse_consuming_peers(file, peer_names)
+    peers.refuse_race_peers(file, peer_names)
 
 
 def manifest_figures(page: HardwarePage) -> dict[str, str]:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 import session_clock
-from lab_samples import GIVEN, HONEST, SQUARE, Lent, kernel, workers
+from lab_samples import GIVEN, HONEST, HONEST_SCALE, SCALE, SQUARE, Lent, kernel, workers
 
 from warpsmith.core.campaign import Thresholds
 from warpsmith.core.evaluation import (
@@ -404,6 +404,12 @@ def test_a_reference_that_misses_its_own_bound_blames_the_definition(judged):
 def test_a_wrong_reference_is_the_users_error(judged):
     with pytest.raises(BadDefinition, match="returns `y` as float16"):
         judged(kernel(HONEST), SQUARE.replace("return x * x", "return (x * x).half()"))
+
+
+def test_a_peer_that_prepares_weights_is_for_races(judged):
+    text = SCALE + "from warpsmith import Peer\npeers = {'packs': Peer(reference, prepare=lambda w: (w,))}\n"
+    with pytest.raises(Misuse, match=r"The peer packs prepares w; .*`warpsmith race"):
+        judged(kernel(HONEST_SCALE, weight=True), text, "scale", peers=("packs",))
 
 
 def test_a_peer_that_writes_over_inputs_is_for_races(judged):

@@ -33,12 +33,19 @@ def reversed_(x, w):
 def back(inputs, outputs):
     assert sorted(inputs) == ["w", "x"]
     return {"y": outputs["y"].flip(0)}
+def reverse(w):
+    return (w.flip(0),)
+def with_reversed(x, reversed_w):
+    return x * reversed_w.flip(0)
+def ahead(x):
+    return (x,)
 def fails(inputs, outputs):
     raise ValueError("not one of ours")
 peers = dict(
     in_place=Peer(in_place, consumes=("x",)), both=Peer(both, consumes=("x",)), undeclared=in_place,
     flipped=Peer(reversed_, canonical=back), plain=reversed_, broken=Peer(reversed_, canonical=fails),
-    strange=Peer(in_place, consumes=("z",)),
+    strange=Peer(in_place, consumes=("z",)), packed=Peer(with_reversed, prepare=reverse),
+    ahead=Peer(in_place, prepare=ahead),
 )
 """
 )
@@ -137,3 +144,29 @@ def test_calls_launched_back_to_back_always_have_the_next_block_waiting():
     block = (False, [0, 1])
     assert told == ["go on", block, block, "block", block, "block", "block", "stop"]
     assert opened._consumed == {(0, "x"), (1, "x")}
+
+
+def test_prepared_weights_follow_every_draw(race_session):
+    opened = race_session("packed", "reference")
+    for _ in range(2):
+        for slot in (1, 0):
+            opened.call_side("packed", slot)
+            assert opened.grade_with_near("packed", slot)[0].status is Status.PASSED
+        opened.fill_inputs()
+
+
+def test_prepared_weights_stay_where_a_captured_call_reads_them(workshop):
+    peer = peers.get_peer(workshop.load("scale", PEERS), "packed")
+    made = peers.PreparedWeights(peer, ("x", "w"))
+    x, w = torch.ones(3), torch.arange(3.0)
+    first = [made.arguments_of_run(slot, (x, w)) for slot in (0, 1)]
+    w.add_(1)
+    again = made.arguments_of_run(0, (x, w))
+    assert [one.data_ptr() for one in again] == [one.data_ptr() for one in first[0]]
+    assert torch.equal(again[1], torch.tensor([3.0, 2.0, 1.0]))
+    assert torch.equal(first[1][1], torch.tensor([2.0, 1.0, 0.0]))
+
+
+def test_only_weights_may_be_prepared(workshop):
+    with pytest.raises(BadDefinition, match=r'the peer ahead prepares x; only .*`role="weight"`.*: w'):
+        peers.get_peer(workshop.load("scale", PEERS), "ahead")

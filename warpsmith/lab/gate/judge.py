@@ -230,7 +230,7 @@ class _Gate:
             best = SideSource(builds[BEST], request.best.language, request.limits)
             sources |= {BEST: best, TWIN: best}
         if not self._untimed_reason:
-            peers.refuse_consuming_peers(request.file, request.peers)
+            peers.refuse_race_peers(request.file, request.peers)
             trusted = (REFERENCE, *request.peers)
             sources |= {name: SideSource((request.file.path, name), limits=request.limits) for name in trusted}
         timed = () if self._untimed_reason else (*self.timed, *self.timed_unseen)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from warpsmith.errors import BadDefinition, Misuse
@@ -31,17 +32,52 @@ class Peer:
     are."""
     differs: str = ""
     """Difference from the operator, for readers of the times."""
+    prepare: Callable[..., Any] | None = None
+    """Function of some weights, which its parameters name, that returns a tuple in a form of the peer's own, as
+    its users make it once. `run` then takes the other inputs in order, followed by that tuple. A race calls it
+    for every draw of the weights, outside of timed calls; only a race can do that."""
+
+    @property
+    def prepared_inputs(self) -> tuple[str, ...]:
+        """Return the names of the weights that are prepared."""
+        return () if self.prepare is None else tuple(inspect.signature(self.prepare).parameters)
 
     def __call__(self, *arguments: Any) -> Any:  # noqa: ANN401 - whatever the operator takes and returns
         """Call the implementation."""
         return self.run(*arguments)
 
 
+@dataclass
+class PreparedWeights:
+    """Weights of one workload in a peer's own form, slot by slot.
+
+    A slot's tensors keep their addresses, since captured calls read them there.
+    """
+
+    peer: Peer
+    """Peer with a `prepare`."""
+    names: Sequence[str]
+    """Names of the operator's inputs, in order."""
+    _slots: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+
+    def arguments_of_run(self, slot: int, inputs: Sequence[Any]) -> list[Any]:
+        """Prepare a slot's weights anew; return the arguments of the peer's `run`."""
+        assert self.peer.prepare is not None
+        values = dict(zip(self.names, inputs, strict=True))
+        fresh = tuple(self.peer.prepare(*(values.pop(name) for name in self.peer.prepared_inputs)))
+        lasting = self._slots.setdefault(slot, fresh)
+        for old, new in zip(lasting, fresh, strict=True):
+            if old is not new:
+                old.copy_(new)
+        return [*values.values(), *lasting]
+
+
 def get_peer(file: DefinitionFile, name: str) -> Peer:
     """Return a side as a peer: the definition's own, or one with default fields.
 
     Raises:
-        BadDefinition: the peer consumes something that is not a tensor input of the definition.
+        BadDefinition: the peer consumes something that is not a tensor input of the definition, or prepares
+            something that is not a weight.
     """
     function = file.peers.get(name, _no_peer)
     peer = function if isinstance(function, Peer) else Peer(function)
@@ -51,21 +87,29 @@ def get_peer(file: DefinitionFile, name: str) -> Peer:
             f"{file.path}: the peer {name} consumes {', '.join(unknown)}, which is not among the definition's"
             " tensor inputs."
         )
+    if peer.prepare is not None:
+        weights = {name for name, spec in file.definition.tensor_inputs.items() if spec.role == "weight"}
+        if not set(peer.prepared_inputs) <= weights:
+            raise BadDefinition(
+                f"{file.path}: the peer {name} prepares {', '.join(peer.prepared_inputs)}; only inputs with"
+                f' `role="weight"` may be prepared: {", ".join(sorted(weights)) or "there are none"}.'
+            )
     return peer
 
 
-def refuse_consuming_peers(file: DefinitionFile, names: Iterable[str]) -> None:
-    """Refuse peers that write over inputs, since all sides of the gate share them.
+def refuse_race_peers(file: DefinitionFile, names: Iterable[str]) -> None:
+    """Refuse peers that only a race can hold: all sides of the gate share their inputs, as they were drawn.
 
     Raises:
-        Misuse: a peer writes over inputs.
+        Misuse: a peer writes over inputs, or prepares weights ahead of its calls.
     """
     for name in names:
-        if consumed := get_peer(file, name).consumes:
+        peer = get_peer(file, name)
+        if peer.consumes or peer.prepare is not None:
+            does = "writes over" if peer.consumes else "prepares"
+            inputs = ", ".join(peer.consumes or peer.prepared_inputs)
             race_command = f"`warpsmith race {file.definition.name} --peer {name}`"
-            raise Misuse(
-                f"The peer {name} writes over {', '.join(consumed)}; leave it out here and use {race_command}."
-            )
+            raise Misuse(f"The peer {name} {does} {inputs}; leave it out here and use {race_command}.")
 
 
 def _no_peer(*_: object) -> None:

@@ -45,9 +45,12 @@ class RaceSession(Session):
         super().__init__(file, workload, arenas, sides, seed, device, count=count)
 
     def fill_inputs(self, distribution: str | None = None, *, quick: bool = False) -> None:
-        """Draw new inputs for every slot, and poison the memory of the outputs."""
+        """Draw new inputs for every slot, let peers prepare the weights, and poison the memory of the outputs."""
         super().fill_inputs(distribution, quick=quick)
         self._consumed.clear()
+        for name, peer in self._peers.items():
+            if peer.prepare is not None:
+                self.ask(name, {"do": "prepare_weights"})
 
     def call_side(self, name: str, slot: int = 0, *, fresh: FreshContent = "", keep: bool = False) -> float:
         """Call a side once; return the grader's seconds around the call, including the hand-over."""

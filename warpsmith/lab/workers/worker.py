@@ -24,6 +24,7 @@ from warpsmith import languages
 from warpsmith.core.definition import Definition
 from warpsmith.core.evaluation import COMPILED, NULL, REFERENCE
 from warpsmith.errors import MachineFailed
+from warpsmith.lab.operator.peers import Peer, PreparedWeights
 from warpsmith.lab.workers import fresh_memory, late_inputs, phase_times, process_state
 from warpsmith.lab.workers.arena import TensorPlacement, open_arena
 from warpsmith.lab.workers.channel import Channel, Message
@@ -48,6 +49,10 @@ class WorkloadTensors:
     """Results of calls by slot, until they are delivered."""
     graph: Any = None
     """Captured block of calls, and the results that every replay writes."""
+    drawn: list[list[Any]] = field(default_factory=list)
+    """Inputs of every slot as they were drawn, for a peer that prepares some of them."""
+    prepared: PreparedWeights | None = None
+    """Weights in that peer's own form."""
 
 
 class Worker:
@@ -63,6 +68,7 @@ class Worker:
         self.state: process_state.ProcessState = {}
         self.tensors = WorkloadTensors([], [])
         self.renew: Callable[[], Callable[..., Any]] | None = None
+        self.peer: Peer | None = None
         self.threads: defaultdict[int, ThreadPoolExecutor] = defaultdict(lambda: ThreadPoolExecutor(1))
         self.trim: Callable[[], object] = functools.partial(ctypes.CDLL(None).malloc_trim, 0)
         self.event: Callable[..., Any]
@@ -118,8 +124,19 @@ class Worker:
             arguments.append(values + (outputs if self.writes_given_outputs else []))
             destinations.append(outputs)
         self.tensors = WorkloadTensors(arguments, destinations)
+        if self.peer is not None and self.peer.prepare is not None:
+            self.tensors.drawn, self.tensors.prepared = list(arguments), PreparedWeights(self.peer, names)
         if self.renew is not None:
             self.run = self.renew()
+        return {}
+
+    def prepare_weights(self, message: Message) -> Message:
+        """Bring the weights of all slots into the form that a peer takes, as they were drawn last."""
+        tensors = self.tensors
+        assert tensors.prepared is not None
+        for slot, inputs in enumerate(tensors.drawn):
+            tensors.arguments[slot] = tensors.prepared.arguments_of_run(slot, inputs)
+        self._settle()
         return {}
 
     @property
@@ -369,6 +386,7 @@ class Worker:
             self.renew = lambda: _compile_afresh(_with_contiguous_results(file.reference))
         else:
             self.run = _with_contiguous_results(file.reference) if peer == REFERENCE else file.peers[peer]
+            self.peer = self.run if isinstance(self.run, Peer) else None
 
     def _settle(self) -> None:
         """Wait for the device; a CPU needs no wait."""
@@ -389,6 +407,7 @@ def serve_grader(channel: Channel) -> None:
     verbs: dict[str, Callable[[Message], Message]] = {
         "set_environment": worker.set_environment,
         "workload": worker.workload,
+        "prepare_weights": worker.prepare_weights,
         "warm": worker.warm,
         "call": worker.call,
         "call_again": worker.call_again,
