@@ -46,6 +46,18 @@ def test_an_honest_definition_is_proven_at_every_workload(prove):
     assert 0 < proof.reference_error < 1
 
 
+def test_the_drawn_integers_are_named_by_their_range(prove):
+    tokens = 'inputs={"token": TensorSpec(shape=("rows",), dtype="int32"),'
+    text = MEAN.replace("REDUCTION", "rows * cols").replace("inputs={", tokens)
+    _, proof = prove(
+        text.replace("reference(x,", "reference(token, x,").replace("x.mean()", "token[0] + x.mean()")
+    )
+    assert set(proof.integers) == {"token"}
+    low, high = map(int, proof.integers["token"].removesuffix(" at large").split(" to "))
+    assert 0 <= low < 16
+    assert 112 <= high < 128  # what integers are drawn as where nothing is declared
+
+
 def test_a_wide_bound_is_refused_with_a_counterexample_and_a_mend_that_holds(prove):
     file, proof = prove(WIDE)
     passing = {example.mutation: example for example in proof.counterexamples}

@@ -102,6 +102,8 @@ class DefinitionProof(Model):
     """Wrong implementations that the gate would accept, the gross ones first, and of those the least wrong."""
     mend: str
     """Change of the definition that refuses the first of them; empty if it is proven."""
+    integers: dict[str, str] = {}
+    """Input of integers to the least and the largest one in a draw of most of them."""
 
 
 @dataclass
@@ -171,6 +173,8 @@ class _Proof:
         self._constant_fails: set[str] = set()
         self._constant_passes: dict[str, _Passing] = {}
         self._dependent: set[str] = set()
+        self._integers: dict[str, tuple[int, str]] = {}
+        """Input to the most integers that a workload drew, and their range."""
 
     def run(self) -> DefinitionProof:
         """Prove the workloads, the smallest first."""
@@ -205,6 +209,7 @@ class _Proof:
             reference_error=self._worst,
             counterexamples=counterexamples,
             mend=mended,
+            integers={name: drawn for name, (_, drawn) in self._integers.items()},
         )
 
     def _workloads(self) -> list[Workload]:
@@ -231,6 +236,12 @@ class _Proof:
         """Return the draws of a workload at which a mutation still passes; fewer where time is short."""
         return DRAWS if self._late else SUSPECT_DRAWS
 
+    def _note_integers(self, workload: Workload, inputs: dict[str, torch.Tensor]) -> None:
+        for name, tensor in inputs.items():
+            if not tensor.is_floating_point() and tensor.numel() > self._integers.get(name, (0, ""))[0]:
+                drawn = f"{int(tensor.min())} to {int(tensor.max())} at {workload.name}"
+                self._integers[name] = tensor.numel(), drawn
+
     def _prove_workload(self, workload: Workload) -> None:
         source = Inputs(self._file, workload, secrets.randbits(62), "cpu")
         constants = self._constants(workload, source)
@@ -245,6 +256,7 @@ class _Proof:
             if (draw >= DRAWS or self._late) and draw and not (suspected and draw < self._most_draws):
                 break
             inputs = source.draw()
+            self._note_integers(workload, inputs)
             truth = correctness.compute_truth(self._file, workload, inputs)
             if draw >= DRAWS:
                 suspects = [trial for trial in trials if trial.changes]
