@@ -12,6 +12,8 @@ _GAP = "  "
 _TIME_WIDTH = 14
 _SPEEDUP_WIDTH = 24
 _LONGEST_MESSAGE = 400
+_IMPOSSIBLE = 1.25
+"""Share of the ceiling that no call reaches. Chosen: caches and clocks explain a tenth above it."""
 
 
 class VariantLines:
@@ -47,6 +49,20 @@ class VariantLines:
         speedup = f"{format.factor(result.speedup)}{interval}"
         times = [self._time(workload, result.seconds) for workload in self._floors]
         return self._row(result.variant, times, speedup, _resources(result.resources))
+
+    def below_floor_line(self, result: VariantResult) -> str:
+        """Return a line on workloads that a variant computes faster than their bytes can move; empty if none."""
+        names = [
+            workload
+            for workload, floor in self._floors.items()
+            if floor and floor > _IMPOSSIBLE * result.seconds.get(workload, floor)
+        ]
+        if not names:
+            return ""
+        return (
+            f"far below the floor: {', '.join(names)}; the definition counts more than a call needs: look at"
+            " `bytes_read`, `flops` and the integers that `warpsmith check` says are drawn"
+        )
 
     def baseline_line(self, name: str, seconds: Mapping[str, float], mean: Aggregate) -> str:
         """Return the line of a baseline, with the speedup of the fastest variant over it."""

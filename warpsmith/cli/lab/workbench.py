@@ -178,6 +178,8 @@ def _print_results(
         show(lines.anchor_line(workbench.anchor_seconds) if workbench.anchor_seconds else "nothing was timed")
         if fastest := workbench.ranked()[:1]:
             show(f"fastest: {lines.line(fastest[0])}")
+            if doubt := lines.below_floor_line(fastest[0]):
+                show(doubt)
 
     with log.open("a", encoding="utf-8", buffering=1) as stream:
         for result in workbench.run(host, show_fastest):
