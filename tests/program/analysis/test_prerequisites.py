@@ -275,7 +275,7 @@ def test_the_shipped_entries_stand_together():
         "mixed-precision-bf16", "tf32-matrix-products", "channels-last", "pinned-memory-prefetch",
         "gradient-accumulation-fusion", "activation-checkpointing", "memory-pool", "gradient-bucketing-overlap",
         "balanced-ranks", "data-parallel-switches", "one-reduction-per-step", "sharded-prefetch",
-        "sharded-parallelism", "one-batched-call", "no-wait-in-step", "no-strided-copies",
+        "sharded-parallelism", "one-batched-call", "no-wait-in-step", "no-strided-copies", "split-cache-decode",
     }  # fmt: skip
     for id, rules in entries.items():
         assert {*rules.after, *rules.excludes} <= set(entries), id
