@@ -4,7 +4,7 @@ Hypothesis: a block for each head of a sequence leaves most of the device idle w
 the short ones are done. Splitting each sequence keeps all multiprocessors reading. With one
 query a head, every row of a tile keeps a maximum, a sum and a result of its own, so no barrier stands between two
 loads. Grouped heads use tensor cores, with weights as the sum of two 16-bit parts, which loses nothing of them.
-Predicted: half of the cache at 80 % of copy bandwidth: 80 us at 32x8x8x4096x128 (floor 62), 10 us at
+Predicted: half of the cache at 80 % of copy bandwidth: 80 us at 32x8x8x4096x128 (floor 62), 6 us at
 8x16x1x1024x64 (floor 4, and two launches).
 """
 
