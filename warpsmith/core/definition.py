@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
 from typing import Annotated, Literal, Self
 
@@ -107,12 +108,20 @@ class Workload(Model):
     set: WorkloadSet = "representative"
     """Set of the workload, which decides when it is judged."""
     weight: Annotated[int, Field(ge=1)] | None = None
-    """Number of calls in the trace that the workload was captured from; null if nobody counted them."""
+    """Number of calls in the trace that the workload was captured from; null if nobody counted them. Means
+    weigh the workloads by calls and time once each has one."""
 
     @property
     def timed(self) -> bool:
         """True if it is timed; `odd` workloads are only for correctness."""
         return self.set != "odd"
+
+
+def calls_by_workload(workloads: Iterable[Workload]) -> dict[str, int]:
+    """Return each workload's calls in the captured trace, by name; empty unless all were counted."""
+    counts = {workload.name: workload.weight for workload in workloads}
+    calls = {name: count for name, count in counts.items() if count is not None}
+    return calls if len(calls) == len(counts) else {}
 
 
 class Definition(Model):

@@ -277,6 +277,8 @@ class Aggregate(Model):
     """Workload with the smallest speedup."""
     worst: Positive
     """Smallest speedup."""
+    shares: dict[str, Positive] = {}
+    """Weight of each workload in the mean, by its share of the trace's time; empty if all weigh the same."""
 
 
 class UnseenShapes(Model):

@@ -36,6 +36,12 @@ EVIDENCE = {
 }
 """Display names of the levels of a profile's evidence."""
 
+
+def mean_name(means: Iterable[Aggregate]) -> str:
+    """Return the name of the mean over the workloads in tables."""
+    return "mean by calls and time" if any(mean.shares for mean in means) else "geometric mean"
+
+
 best_round = order.best_round
 mean_ceiling_share = stopping.mean_ceiling_share
 

@@ -189,11 +189,12 @@ def _means(record: RaceRecord) -> Iterator[RaceRow]:
         {mean.against: mean for mean in record.aggregates.get(timing_mode, ())}
         for timing_mode in ("eager", "graph")
     )
+    name = facts.mean_name((*eager.values(), *graph.values()))
     for side in dict.fromkeys((*eager, *graph)):
         means = (format.speedup(eager.get(side)), format.speedup(graph.get(side)))
         gap = format.ABSENT
         yield RaceRow(
-            "geometric mean",
+            name,
             _side_label(side, record.near(side)),
             gap,
             means[0],

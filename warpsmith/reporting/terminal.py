@@ -41,7 +41,7 @@ def verdict_table(evaluation: Evaluation, path: str | None = None) -> Renderable
         means = (format.speedup(evaluation.aggregate(side)) for side in sides)
         share = format.percent(facts.mean_ceiling_share(evaluation))
         saved = ("", format.speedup(evaluation.energy.aggregate)) if evaluation.energy else ()
-        table.add_row(*map(_cell, ("geometric mean", "", "", *means, share, "", *saved)))
+        table.add_row(*map(_cell, (facts.mean_name(evaluation.aggregates), "", "", *means, share, "", *saved)))
     return Group(Wide(table), *(Text(line) for line in _below(evaluation, len(results), path)))
 
 

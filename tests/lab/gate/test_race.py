@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 from lab_samples import SQUARE
 
 from warpsmith.core import gate_rules
 from warpsmith.core.campaign import Thresholds
+from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import BEST, REFERENCE, Verdict
 from warpsmith.core.hardware import LaunchFloor
 from warpsmith.lab.gate.paired_timing import PairedTiming
@@ -19,7 +18,7 @@ from warpsmith.lab.timing.answers import TimedBlock
 from warpsmith.lab.timing.session import SOLUTION
 from warpsmith.lab.timing.timing import TimingBudget
 
-WORKLOADS = (SimpleNamespace(name="small"), SimpleNamespace(name="large"))
+WORKLOADS = (Workload(name="small", axes={}), Workload(name="large", axes={}))
 
 
 @pytest.fixture
@@ -33,10 +32,10 @@ def run(monkeypatch):
 
     monkeypatch.setattr(timing, "time_rounds", batch)
 
-    def make(**by_workload):
+    def make(workloads=WORKLOADS, **by_workload):
         seconds.update(by_workload)
-        one = PairedTiming(WORKLOADS, TimingBudget(), None)
-        for workload in WORKLOADS:
+        one = PairedTiming(workloads, TimingBudget(), None)
+        for workload in workloads:
             one.time_workload(workload, lambda workload: workload.name)
         return one
 
@@ -62,6 +61,23 @@ def test_aggregates_are_over_the_workloads_for_each_other_side(run):
     assert found[BEST].speedup == pytest.approx(1.0)
     assert (found[BEST].worst_workload, found[BEST].worst) == ("large", pytest.approx(0.5))
     assert found[REFERENCE].speedup == pytest.approx(2.0)
+
+
+def test_captured_calls_weigh_by_their_time(run, workshop):
+    small, large = WORKLOADS
+    captured = [small.model_copy(update={"weight": 700}), large.model_copy(update={"weight": 100})]
+    sides = {"small": {SOLUTION: 1.0, BEST: 1.0}, "large": {SOLUTION: 2.0, BEST: 3.0}}
+    mean = run(captured, **sides).aggregates()[0]
+    assert mean.shares == pytest.approx({"small": 0.7, "large": 0.3})
+    assert mean.speedup == pytest.approx(1.5**0.3)
+    assert (mean.interval.low, mean.interval.high) == pytest.approx((mean.speedup, mean.speedup), rel=0.01)
+    half = run([captured[0], large], **sides).aggregates()[0]
+    assert (half.shares, half.speedup) == ({}, pytest.approx(1.5**0.5))  # nobody counted the calls of the other
+    rare = run([captured[0], large.model_copy(update={"weight": 1})], **sides)
+    verdict = rare.provisional_decision(workshop.measurement(), Thresholds(), 0)
+    assert verdict.decision.verdict is Verdict.ROLLBACK
+    assert "raised for the unequal weights of the workloads" in verdict.decision.reason
+    assert verdict.floor == pytest.approx(workshop.measurement().noise.floor * 3**0.5, rel=0.01)
 
 
 def test_a_baseline_is_settled(run, workshop):

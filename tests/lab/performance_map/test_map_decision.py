@@ -61,10 +61,10 @@ def test_todays_best_stays_the_single_one_until_another_is_shown_faster_over_all
     mixed = {"x": {"a": noisy(chance, 1.0), "b": noisy(chance, 0.8)},
              "y": {"a": noisy(chance, 1.0), "b": noisy(chance, 1.25)}}  # fmt: skip
     assert decision.choose_single(mixed, ["a", "b"], "a", {}, 0.02)[0] == "a"
-    name, reason = decision.choose_single(mixed, ["a", "b"], "a", {"x": 9.0}, 0.02)
+    name, reason = decision.choose_single(mixed, ["a", "b"], "a", {"x": 9, "y": 1}, 0.02)
     assert name == "b"
     assert "1.1" in reason
-    assert decision.choose_single(mixed, ["a", "b"], "a", {"x": 1 / 9}, 0.02)[0] == "a"
+    assert decision.choose_single(mixed, ["a", "b"], "a", {"x": 1, "y": 9}, 0.02)[0] == "a"
     name, reason = decision.choose_single(mixed, ["b"], "a", {}, 0.02)
     assert (name, reason.split(",")[0]) == ("b", "a failed")
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from warpsmith.core import gate_rules
 from warpsmith.core.campaign import Thresholds
 from warpsmith.core.evaluation import Aggregate, Comparison, Decision, Energy, Verdict
+from warpsmith.lab.timing import statistics
 
 _NORMAL = NormalDist()
 
@@ -70,7 +71,7 @@ def decide_verdict(
     if energy and energy.aggregate and energy.floor:
         decisive, noise = energy.aggregate, energy.floor
     caution = required_caution(judgement)
-    noise *= caution
+    noise *= caution * statistics.concentration(decisive.shares)
     gain = decisive.speedup - 1
     low = decisive.speedup * (decisive.interval.low / decisive.speedup) ** caution - 1
     text = f"{_format_gain(decisive)} over {than}{' in joules a call' if energy else ''}"
@@ -108,9 +109,9 @@ def decide_verdict(
             unsure_loss=beyond_floor and high >= 1 - gate_rules.SURE_LOSS_FLOORS * floor,
         )
     if decisive.interval.high - 1 <= noise:
-        return result(Verdict.ROLLBACK, f"{text}: no gain beyond {_describe_floor(noise, judgement)}")
+        return result(Verdict.ROLLBACK, f"{text}: no gain beyond {_describe_floor(noise, judgement, decisive)}")
     if low <= noise:
-        unclear = f"{text}: not clear of {_describe_floor(noise, judgement)}"
+        unclear = f"{text}: not clear of {_describe_floor(noise, judgement, decisive)}"
         return result(Verdict.ROLLBACK, unclear, settled=exhausted, ambiguous=exhausted)
     if gain < thresholds.small_gain and repeats == 0:
         small = f"{text}: below {thresholds.small_gain:.0%} and timed once"
@@ -135,9 +136,11 @@ def required_caution(judgement: int) -> float:
     return max(1.0, -_NORMAL.inv_cdf(sqrt(share)) / usual)
 
 
-def _describe_floor(floor: float, judgement: int) -> str:
+def _describe_floor(floor: float, judgement: int, mean: Aggregate) -> str:
     """Describe the floor, and why it is higher than the machine's."""
-    raised = f", raised for judgement {judgement} of the campaign" if required_caution(judgement) > 1 else ""
+    reasons = [f"judgement {judgement} of the campaign"] if required_caution(judgement) > 1 else []
+    reasons += ["the unequal weights of the workloads"] if statistics.concentration(mean.shares) > 1 else []
+    raised = f", raised for {' and '.join(reasons)}" if reasons else ""
     return f"the noise floor of {floor:.1%}{raised}"
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
+from math import exp, log
 
 from warpsmith.core import gate_rules
 from warpsmith.core.campaign import Thresholds
-from warpsmith.core.definition import Workload
+from warpsmith.core.definition import Workload, calls_by_workload
 from warpsmith.core.evaluation import BEST, TWIN, Aggregate, Comparison, Energy, Timing
 from warpsmith.core.hardware import Measurement
 from warpsmith.core.text import Tell
@@ -37,6 +37,7 @@ class PairedTiming:
 
     def __init__(self, workloads: Sequence[Workload], budget: TimingBudget, gauge: Gauge | None) -> None:
         self.workloads, self._budget, self._gauge = workloads, budget, gauge
+        self._calls = calls_by_workload(workloads)
         self.samples: dict[str, Samples] = {}
         """Workload name to samples."""
 
@@ -106,7 +107,9 @@ class PairedTiming:
         sides = [name for name in next(iter(self.samples.values())).seconds if name != SOLUTION]
         return tuple(
             statistics.geometric_mean(
-                {name: (s.seconds[SOLUTION], s.seconds[side]) for name, s in self.samples.items()}, side
+                {name: (s.seconds[SOLUTION], s.seconds[side]) for name, s in self.samples.items()},
+                side,
+                self._calls,
             )
             for side in sides
         )
@@ -114,12 +117,12 @@ class PairedTiming:
     def twin_difference(self) -> float:
         """Return how far the best version and its twin are apart, as a share of the mean over the workloads."""
         pairs = {name: (s.seconds[TWIN], s.seconds[BEST]) for name, s in self.samples.items()}
-        return abs(statistics.geometric_mean(pairs, BEST).speedup - 1)
+        return abs(statistics.geometric_mean(pairs, BEST, self._calls).speedup - 1)
 
     def energy(self) -> Energy | None:
         """Return the record of the joules per call; None if none were read."""
         readings = {name: samples.joules for name, samples in self.samples.items() if samples.joules}
-        return energy.summarize_energy(readings) if readings else None
+        return energy.summarize_energy(readings, self._calls) if readings else None
 
     def provisional_decision(
         self,
@@ -142,12 +145,13 @@ class PairedTiming:
             self.energy(),
             judgement=judgement,
         )
-        ratios = [
-            statistics.trimmed_mean(s.seconds[BEST]) / statistics.trimmed_mean(s.seconds[SOLUTION])
-            for s in self.samples.values()
-        ]
-        mean, exhausted = prod(ratios) ** (1 / len(ratios)), repeats >= thresholds.max_repeats
-        return decision.hold_against_mean(provisional, mean, noise_floor(measurement), exhausted)
+        mean = sum(
+            (against.shares.get(name) or 1 / len(self.samples))
+            * log(statistics.trimmed_mean(s.seconds[BEST]) / statistics.trimmed_mean(s.seconds[SOLUTION]))
+            for name, s in self.samples.items()
+        )
+        exhausted = repeats >= thresholds.max_repeats
+        return decision.hold_against_mean(provisional, exp(mean), noise_floor(measurement), exhausted)
 
     def notes(self, measurement: Measurement) -> list[str]:
         """List what a reader of the times must know."""

@@ -36,18 +36,19 @@ def cell_confidence(shapes: int) -> float:
 
 
 def choose_single(
-    times: Times, sound: Sequence[str], today: str, weights: Mapping[str, float], floor: float
+    times: Times, sound: Sequence[str], today: str, calls: Mapping[str, int], floor: float
 ) -> tuple[str, str]:
     """Choose the best single version over all shapes; return it with the reason in one sentence.
 
     It is today's best unless another one is shown faster over all shapes: the interval of its weighted mean,
-    corrected for the number of versions, is clear of 1 beyond the noise floor.
+    corrected for the number of versions, is clear of 1 beyond the noise floor. With calls,
+    other shapes do not count.
 
     Args:
         times: times of the first timing.
         sound: versions that were correct at every shape, in order of preference.
         today: the best version so far.
-        weights: weight of a shape by the name of its workload; one that is absent weighs 1.
+        calls: calls of a shape in a captured trace, by the name of its workload; empty: all shapes weigh the same.
         floor: noise floor of a mean.
     """
     base = today if today in sound else sound[0]
@@ -56,7 +57,7 @@ def choose_single(
     for name in sound:
         if name != base:
             pairs = {workload: (sides[name], sides[base]) for workload, sides in times.items()}
-            means[name] = statistics.weighted_speedup(pairs, weights, confidence)
+            means[name] = statistics.weighted_speedup(pairs, calls, confidence)
     faster = {name: mean for name, mean in means.items() if mean[1].low > 1 + floor}
     if not faster:
         reason = "no other version is shown faster over all shapes"

@@ -108,7 +108,7 @@ def _grid_of(
     for lengths in itertools.product(*sizes.values()):
         axes = dict(zip(sizes, lengths, strict=True))
         workload = largest.model_copy(
-            update={"name": format_sizes(axes), "axes": {**largest.axes, **axes}, "set": "full"}
+            update={"name": format_sizes(axes), "axes": {**largest.axes, **axes}, "set": "full", "weight": None}
         )
         key = _key(definition, workload)
         if key not in present and definition.elements(workload) <= definition.elements(largest):

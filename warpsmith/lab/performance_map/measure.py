@@ -8,13 +8,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from warpsmith import languages
 from warpsmith.core import gate_rules
 from warpsmith.core.base import this_minute
-from warpsmith.core.definition import Workload
+from warpsmith.core.definition import Workload, calls_by_workload
 from warpsmith.core.evaluation import BEST, GATE_VERSION, TWIN
 from warpsmith.core.hardware import Measurement
 from warpsmith.errors import BadDefinition, MachineFailed, MachineLacks, SolutionFailed
@@ -74,8 +74,6 @@ class MapRequest:
     """Folders that no version may read."""
     seconds: float = 120.0
     """Wall time of everything; a shape that runs is finished."""
-    weights: Mapping[str, float] = field(default_factory=dict)
-    """Weight of a shape by the name of its workload; one that is absent weighs 1."""
 
     @property
     def device(self) -> str:
@@ -110,6 +108,7 @@ class MapMeasurement:
         self._first: dict[str, dict[str, MapTime]] = {}
         self._second: dict[str, Confirmation] = {}
         self._builds: dict[str, Build] = {}
+        self._calls = calls_by_workload(request.file.definition.select("representative", "full"))
         self._started = time.monotonic()
         for version in request.versions:
             language, kind = languages.get(version.language), request.page.target.kind
@@ -140,7 +139,7 @@ class MapMeasurement:
                     problem = f"Fewer than two shapes of {op} could be timed"
                 raise SolutionFailed(f"{problem}: {'; '.join(reasons)}")
             self.best, self.best_reason = decision.choose_single(
-                self._times, self.sound, request.versions[0].solution, request.weights, request.noise_floor
+                self._times, self.sound, request.versions[0].solution, self._calls, request.noise_floor
             )
             yield from self._confirm_all(host)
 
@@ -182,7 +181,7 @@ class MapMeasurement:
             best_reason=self.best_reason,
             floor=self.floor,
             confidence=self.confidence,
-            weights=dict(request.weights),
+            calls=self._calls,
             cells=tuple(map(self._cell, self.shapes.values())),
             notes=tuple(self.notes),
         )

@@ -115,8 +115,8 @@ class PerformanceMap(Model):
     """Gain that noise may show at one shape, as a share; a smaller one is no gain."""
     confidence: float = Field(gt=0.9, lt=1)
     """Confidence of each interval of a confirmation, so that all of them hold together with 95 %."""
-    weights: dict[str, Positive] = {}
-    """Weight of a shape by the name of its workload; one that is absent weighs 1."""
+    calls: dict[str, int] = {}
+    """Calls of a shape in a captured trace, which weigh it by calls and time; empty if all weigh the same."""
     cells: tuple[MapCell, ...] = Field(min_length=2)
     """Judged shapes."""
     notes: tuple[str, ...] = ()

@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from warpsmith import files, languages
 from warpsmith.core.base import this_minute
-from warpsmith.core.definition import Workload
+from warpsmith.core.definition import Workload, calls_by_workload
 from warpsmith.core.evaluation import COMPILED, GATE_VERSION, REFERENCE, Aggregate, Provenance, Status, Timing
 from warpsmith.core.race import NEAR, Mode, RaceRecord, RaceResult, RaceSide
 from warpsmith.core.text import PartCounter
@@ -360,12 +360,15 @@ class PeerRace:
         workloads = self.samples[mode]
         if len(workloads) < len(self.workloads):
             return ()
+        calls = calls_by_workload(self.workloads)
         everywhere = [
             name for name in self.names if all(name in samples.seconds for samples in workloads.values())
         ]
         return tuple(
             statistics.geometric_mean(
-                {workload: (s.seconds[SOLUTION], s.seconds[name]) for workload, s in workloads.items()}, name
+                {workload: (s.seconds[SOLUTION], s.seconds[name]) for workload, s in workloads.items()},
+                name,
+                calls,
             )
             for name in everywhere
         )

@@ -57,8 +57,10 @@ def read_energy(session: Session, samples: Samples, gauge: Gauge) -> None:
         order.reverse()
 
 
-def summarize_energy(readings: Mapping[str, Mapping[str, Sequence[float]]]) -> Energy:
-    """Return the record of all readings, given workload to side to joules per call."""
+def summarize_energy(
+    readings: Mapping[str, Mapping[str, Sequence[float]]], calls: Mapping[str, int] | None = None
+) -> Energy:
+    """Return the record of all readings, given workload to side to joules per call, and to calls in a trace."""
     paired = {name: (sides[SOLUTION], sides[BEST]) for name, sides in readings.items() if BEST in sides}
     workloads = {name: _summarize_workload(sides[SOLUTION], sides.get(BEST)) for name, sides in readings.items()}
     if not paired:
@@ -67,8 +69,8 @@ def summarize_energy(readings: Mapping[str, Mapping[str, Sequence[float]]]) -> E
     self_pairs = {name: (best[::2], best[1::2]) for name, (_, best) in paired.items()}
     return Energy(
         workloads=workloads,
-        aggregate=statistics.geometric_mean(paired, BEST),
-        floor=statistics.self_comparison_floor(statistics.geometric_mean(self_pairs, BEST)),
+        aggregate=statistics.geometric_mean(paired, BEST, calls),
+        floor=statistics.self_comparison_floor(statistics.geometric_mean(self_pairs, BEST, calls)),
     )
 
 

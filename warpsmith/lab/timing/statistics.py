@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -87,47 +88,75 @@ def median_bounds(own: Sequence[float], other: Sequence[float], confidence: floa
     return Interval(low=float(np.exp(logs[rank])), high=float(np.exp(logs[-1 - rank])))
 
 
+def time_shares(
+    pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]], calls: Mapping[str, int]
+) -> dict[str, float]:
+    """Return each workload's share of the time that the other side takes for all calls of a trace; equal shares
+    without calls.
+
+    Args:
+        pairs: workload name to (own, other), paired by position.
+        calls: workload name to its calls in the trace; one that is absent has none.
+    """
+    whole = {name: calls.get(name, 0) * median(other) if calls else 1.0 for name, (_, other) in pairs.items()}
+    total = sum(whole.values())
+    return {name: value / total for name, value in whole.items()}
+
+
+def concentration(shares: Mapping[str, float]) -> float:
+    """Return the noise of a mean with these shares over that of a noise floor, a mean of three equal workloads; at
+    least 1."""
+    return max(1.0, math.sqrt(3 * sum(share**2 for share in shares.values())))
+
+
 def weighted_speedup(
-    pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]], weights: Mapping[str, float], confidence: float
+    pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]], calls: Mapping[str, int], confidence: float
 ) -> tuple[float, Interval]:
-    """Return the weighted geometric mean of the workloads' speedups, and its interval from the standard errors of
-    their medians.
+    """Return the geometric mean of the workloads' speedups, weighted by `time_shares`, and its interval from the
+    standard errors of their medians.
 
     Args:
         pairs: workload name to (own, other) in seconds, paired by position.
-        weights: workload name to its weight; one that is absent weighs 1.
+        calls: workload name to its calls in the trace; empty if nobody counted them.
         confidence: confidence of the interval.
     """
     import numpy as np
     from scipy.stats import norm
 
     logs = {name: _log_ratios(*both) for name, both in pairs.items()}
-    shares = np.array([weights.get(name, 1.0) for name in logs])
-    shares = shares / shares.sum()
+    shares = np.array(list(time_shares(pairs, calls).values()))
     middle = float(shares @ [np.median(values) for values in logs.values()])
     errors = np.array([standard_error([float(value) for value in values]) for values in logs.values()])
     half = float(norm.ppf((1 + confidence) / 2)) * float(np.sqrt(np.square(shares * errors).sum()))
     return float(np.exp(middle)), Interval(low=float(np.exp(middle - half)), high=float(np.exp(middle + half)))
 
 
-def geometric_mean(pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]], against: str) -> Aggregate:
+def geometric_mean(
+    pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]],
+    against: str,
+    calls: Mapping[str, int] | None = None,
+) -> Aggregate:
     """Return the geometric mean of the workloads' speedups, resampled inside each workload.
 
     Args:
         pairs: workload name to (own, other), in seconds or joules, paired by position.
         against: name of the other side.
+        calls: workload name to its calls in a trace, by which `time_shares` weighs; without them all weigh the
+            same.
     """
     import numpy as np
 
     logs = {name: _log_ratios(*both) for name, both in pairs.items()}
     medians = {name: float(np.median(values)) for name, values in logs.items()}
     worst = min(medians, key=lambda name: medians[name])
+    shares = time_shares(pairs, calls or {})
     return Aggregate(
         against=against,
-        speedup=float(np.exp(np.mean(list(medians.values())))),
-        interval=_bootstrap_interval(list(logs.values())),
+        speedup=float(np.exp(sum(shares[name] * value for name, value in medians.items()))),
+        interval=_bootstrap_interval(list(logs.values()), list(shares.values())),
         worst_workload=worst,
         worst=float(np.exp(medians[worst])),
+        shares=shares if calls else {},
     )
 
 
@@ -160,12 +189,12 @@ def _log_ratios(own: Sequence[float], other: Sequence[float]) -> numpy.ndarray:
     return ratios
 
 
-def _bootstrap_interval(samples: Sequence[numpy.ndarray]) -> Interval:
+def _bootstrap_interval(samples: Sequence[numpy.ndarray], shares: Sequence[float] = (1.0,)) -> Interval:
     import numpy as np
     from scipy.stats import bootstrap
 
     def centre(*groups: numpy.ndarray, axis: int = -1) -> numpy.ndarray:
-        mean: numpy.ndarray = np.mean([np.median(group, axis=axis) for group in groups], axis=0)
+        mean: numpy.ndarray = np.average([np.median(group, axis=axis) for group in groups], axis=0, weights=shares)
         return mean
 
     if all(float(np.ptp(group)) == 0 for group in samples):

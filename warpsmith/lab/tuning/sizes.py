@@ -37,7 +37,13 @@ def parse_size(definition: Definition, judged: Sequence[Workload], text: str) ->
         raise Misuse(f"--size {text}: `{short}` is less than 1.")
     if dtype and dtype not in DTYPES:
         raise Misuse(f"--size {text}: there is no type `{dtype}`; there are: {', '.join(DTYPES)}.")
-    changes = {"name": text[:80], "axes": {**largest.axes, **axes}, "dtype": dtype or largest.dtype, "set": "full"}
+    changes = {
+        "name": text[:80],
+        "axes": {**largest.axes, **axes},
+        "dtype": dtype or largest.dtype,
+        "set": "full",
+        "weight": None,
+    }
     workload = largest.model_copy(update=changes)
     try:
         Definition.model_validate(
