@@ -169,6 +169,29 @@ def test_the_roofline_takes_measured_ceilings_first(project: Project) -> None:
     assert line.floor_seconds == pytest.approx(1e12 / 40e12)
 
 
+@pytest.mark.parametrize(
+    ("read", "written", "ceilings", "seconds"),
+    [
+        (
+            5e9,
+            1e9,
+            {"copy": 1000, "read": 2000},
+            2e-3 + 2e-3,
+        ),  # a product with few tokens reads more than it writes
+        (5e9, 0, {"copy": 1000, "read": 2000}, 2.5e-3),
+        (1e9, 5e9, {"copy": 1000, "read": 2000}, 6e-3),
+        (5e9, 1e9, {"copy": 1000, "read": 900}, 6e-3),  # no slower than a copy, which reads too
+        (5e9, 1e9, {"copy": 1000}, 6e-3),
+    ],
+)
+def test_reads_without_writes_go_at_the_rate_of_reading(project, read, written, ceilings, seconds) -> None:
+    page = hardware.read_target_page(project, "big")
+    work = Work(flops=0, bytes_read=read, bytes_written=written)
+    line = hardware.workload_roofline(project, page, measured(**ceilings), work, "float32")
+    assert line.floor_seconds == pytest.approx(seconds)
+    assert line.bandwidth.origin == "measured"
+
+
 def test_a_workload_is_held_to_the_launch_floor_of_its_clock(project: Project) -> None:
     page = hardware.read_target_page(project, "big")
     work = Work(flops=0, bytes_read=1e3, bytes_written=1e3)

@@ -159,13 +159,25 @@ def workload_roofline(
         UnknownFigure: no bandwidth is known.
     """
     ceiling, peak = _RATES.get(dtype, ("", ""))
-    bandwidth = measured_rate(project, measurement, "copy") or documented_rate(page, "memory_bandwidth")
+    bandwidth = _bandwidth(project, measurement, work) or documented_rate(page, "memory_bandwidth")
     if bandwidth is None:
         raise _no_bandwidth(page)
     compute = measured_rate(project, measurement, ceiling) or documented_rate(page, peak)
     calls = {name: call.seconds for name, call in measurement.launch.items()} if measurement else {}
     launch = calls.get(clock, 0.0) if clock else min(calls.values(), default=0.0)
     return Roofline(bandwidth=bandwidth, compute=compute, work=work, launch_seconds=launch)
+
+
+def _bandwidth(project: Project, measurement: Measurement | None, work: Work) -> Rate | None:
+    """Return the measured bandwidth for this mix of bytes; None if none was measured.
+
+    Writes and as many reads go at the rate of a copy, further reads at that of reading alone.
+    """
+    copy, read = (measured_rate(project, measurement, name) for name in ("copy", "read"))
+    if copy is None or read is None or read.value <= copy.value or work.bytes_read <= work.bytes_written:
+        return copy
+    seconds = 2 * work.bytes_written / copy.value + (work.bytes_read - work.bytes_written) / read.value
+    return copy.model_copy(update={"value": work.bytes / seconds})
 
 
 def speed_limit(project: Project, page: HardwarePage, measurement: Measurement | None, work: Work) -> float:
