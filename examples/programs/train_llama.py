@@ -1,7 +1,7 @@
 """Training step of a Llama on random tokens under torch.compile, loss included.
 
-RMSNorm, rotary positions on pairs of neighbours, SwiGLU, a bias nowhere, and fused AdamW. On a GPU products are in
-bfloat16.
+RMSNorm, rotary positions on pairs of neighbours, four query heads to a head of keys and values, SwiGLU, no bias,
+and fused AdamW. On a GPU products are in bfloat16.
 
 python examples/programs/train_llama.py --steps 5
 warpsmith program regions examples/programs/train_llama.py --step train_step
@@ -48,14 +48,18 @@ def rotate(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
     return torch.stack([even * cosine - odd * sine, even * sine + odd * cosine], -1).flatten(-2)
 
 
+GROUP = 4
+"""Query heads that share a head of keys and values; `heads` is a multiple of it."""
+
+
 class Block(nn.Module):
     """Attention and SwiGLU, each after a norm and with a skip connection."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
-        self.heads = heads
+        self.split = (heads, heads // GROUP, heads // GROUP)
         self.norms = nn.ModuleList([nn.RMSNorm(width, eps=1e-6), nn.RMSNorm(width, eps=1e-6)])
-        self.queries_keys_values = nn.Linear(width, 3 * width, bias=False)
+        self.queries_keys_values = nn.Linear(width, width + 2 * width // GROUP, bias=False)
         self.mix = nn.Linear(width, width, bias=False)
         self.gate_up = nn.Linear(width, 8 * width, bias=False)
         self.down = nn.Linear(4 * width, width, bias=False)
@@ -68,9 +72,11 @@ class Block(nn.Module):
 
     def attention(self, x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
         """Attend causally within each sequence."""
-        query, key, value = self.queries_keys_values(x).unflatten(-1, (3, self.heads, -1)).unbind(2)
+        query, key, value = self.queries_keys_values(x).unflatten(-1, (sum(self.split), -1)).split(self.split, 2)
         parts = (rotate(query, cosine, sine), rotate(key, cosine, sine), value)
-        mixed = functional.scaled_dot_product_attention(*(part.transpose(1, 2) for part in parts), is_causal=True)
+        mixed = functional.scaled_dot_product_attention(
+            *(part.transpose(1, 2) for part in parts), is_causal=True, enable_gqa=True
+        )
         return self.mix(mixed.transpose(1, 2).flatten(-2))
 
 

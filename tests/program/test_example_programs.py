@@ -56,7 +56,7 @@ def test_the_image_model_learns_while_its_loader_works_in_the_step(tmp_path: Pat
 
 @pytest.mark.slow
 def test_the_llama_compiles_its_whole_forward_and_backward_pass(tmp_path: Path) -> None:
-    sizes = ("--layers", "1", "--width", "32", "--heads", "2", "--vocabulary", "64")
+    sizes = ("--layers", "1", "--width", "32", "--heads", "4", "--vocabulary", "64")
     facts, steps = run_program("train_llama", "train_step", tmp_path / "log", *sizes)
     assert facts.compiled_graphs >= 1
     assert not [event for event in facts.compile_events if event.kind == "graph break"]
