@@ -163,6 +163,7 @@ def _driver(launches: list[CudaLaunch]) -> dict[str, Any]:
         "cuKernelSetAttribute": lambda *_: (success,),
         "cuFuncSetAttribute": lambda *_: (success,),
         "cuKernelGetFunction": lambda kernel: (success, kernel),
+        "cuOccupancyMaxActiveClusters": lambda *_: (success, 1),
         "cuTensorMapEncodeTiled": lambda *_: (success, driver.CUtensorMap()),
         "cuLaunchKernelEx": launch,
     }

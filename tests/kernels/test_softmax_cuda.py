@@ -1,0 +1,52 @@
+"""The draft in CUDA C++ shares rows out without gaps and compiles without spills."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import json
+import re
+
+import pytest
+
+from warpsmith.core.evaluation import Resources
+from warpsmith.lab.operator import definition_file
+from warpsmith.languages.cuda import compile as cuda_compile
+from warpsmith.languages.shared.python_file import execute_file
+
+FOLDER = Path(__file__).parents[2] / "kernels" / "softmax"
+DRAFT = FOLDER / "drafts" / "cuda" / "01_ring.py"
+MULTIPROCESSORS = 132
+SHAPES = [(8192, 8192, 2), (2048, 32768, 2), (512, 131072, 2), (8192, 8192, 4), (512, 131072, 4), (128, 4096, 2)]
+SHAPES += [(16, 131072, 2), (1, 262144, 2), (3, 2056, 2), (1, 131072, 4), (5, 65544, 2)]
+"""Rows, columns and bytes of an element."""
+
+
+@pytest.mark.parametrize(("rows", "cols", "size"), SHAPES)
+def test_a_ring_holds_every_element_of_its_rows_once(rows, cols, size):
+    blocks, part, threads, stages = execute_file(DRAFT).shape_of_ring(rows, cols, size, MULTIPROCESSORS)
+    assert (blocks - 1) * part < cols <= blocks * part  # no block is without a part
+    assert part * size % 16 == 0
+    assert part * size <= threads * 128  # what the threads of a block have room for
+    assert stages >= 1
+    together = 512 // threads
+    assert together * (stages * part * size + 1408) <= 228 * 1024
+    assert blocks in (1, 2, 4, 8)
+
+
+def test_it_compiles_without_spills_and_reads_rows_by_bulk_copies(tmp_path, capsys):
+    file = definition_file.load_definition(FOLDER / "definition.py")
+    request = {"source": str(DRAFT), "definition": file.definition.model_dump(mode="json"), "arch": "sm_90a"}
+    asked = ["65536x1024-bf16", "8192x8192-bf16", "512x131072-bf16", "512x131072-fp32", "7x1023-bf16"]
+    (tmp_path / "request.json").write_text(json.dumps({**request, "workloads": asked}))
+    assert cuda_compile.main(tmp_path) == 0, capsys.readouterr().out
+    reports = [Resources.model_validate(each) for each in json.loads((tmp_path / "resources.json").read_text())]
+    assert {re.match(r"\w+", report.kernel)[0] for report in reports} == {"warp_rows", "ring", "plain"}
+    for report in reports:
+        notes = "; ".join(report.notes)
+        assert report.spill_bytes == 0, report.kernel
+        assert report.registers <= 128
+        assert "will not launch" not in notes
+    listings = [path.read_text() for path in tmp_path.glob("ring*.sass")]
+    assert listings
+    assert all("UBLKCP" in text for text in listings)
