@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+import string
+import time
 from datetime import UTC, datetime
-from itertools import count
 
 import yaml
 from pydantic import ValidationError
@@ -31,6 +31,16 @@ performance_trend.md
 """
 """The devlog's .gitignore: what a campaign's folder holds besides records, manifests and reports."""
 
+_UNCHANGED = """\
+# Records name files by their hash, so git must not change line endings.
+* -text
+"""
+"""The .gitattributes of kernels and devlog, without which a clone with `core.autocrlf` loses its campaigns."""
+
+_DIGITS = string.digits + string.ascii_lowercase
+_TIME_STEP = 86400 / len(_DIGITS) ** 4
+"""Seconds that one step of the last digit of a campaign's name stands for."""
+
 
 def start_campaign(
     project: Project,
@@ -41,7 +51,8 @@ def start_campaign(
     figures: dict[str, str] | None = None,
     **settings: object,
 ) -> Campaign:
-    """Start a campaign named `<op>-<language>-<target>-<YYYYMMDD>`, with `-2` and so on if that name is used.
+    """Start a campaign named `<op>-<language>-<target>-<YYYYMMDD>-<time of day>`. Names sort by time, and those of
+    two clones differ unless both start within the same 51 ms.
 
     Args:
         project: the project.
@@ -59,13 +70,15 @@ def start_campaign(
     if not definition.is_file():
         raise MissingInput(f"{definition} does not exist; write the operator's definition first.")
     languages.get(language)
-    for name in _names(f"{op}-{language}-{target}-{datetime.now(UTC):%Y%m%d}"):
+    while True:
+        name = f"{op}-{language}-{target}-{_time_digits(datetime.now(UTC))}"
         manifest = _manifest(name, op, target, language, figures or {}, settings)
         campaign = Campaign(project, project.devlog / op / name, manifest)
         if campaign.folder.exists() or (manifest.git == "branch" and not _begin_branch(campaign)):
+            time.sleep(_TIME_STEP)
             continue
         text = yaml.safe_dump(manifest.model_dump(mode="json"), sort_keys=False, allow_unicode=True, width=110)
-        _ignore_untracked(project)
+        _configure_git(project)
         try:
             files.publish_folder({MANIFEST: text}, campaign.folder)
         except OSError as error:
@@ -74,12 +87,16 @@ def start_campaign(
             continue
         mark_project(project)
         return campaign
-    raise AssertionError("the names never end")
 
 
-def _names(stem: str) -> Iterator[str]:
-    yield stem
-    yield from (f"{stem}-{k}" for k in count(2))
+def _time_digits(moment: datetime) -> str:
+    """Return the date, and the time of day as four digits of base 36, so that it is short: `20261126-kfx0`."""
+    second = moment.hour * 3600 + moment.minute * 60 + moment.second + moment.microsecond / 1e6
+    steps, digits = int(second / _TIME_STEP), ""
+    for _ in range(4):
+        steps, digit = divmod(steps, len(_DIGITS))
+        digits = _DIGITS[digit] + digits
+    return f"{moment:%Y%m%d}-{digits}"
 
 
 def _manifest(
@@ -113,8 +130,9 @@ def _begin_branch(campaign: Campaign) -> bool:
     return head is None or git.move(ref, head, None)
 
 
-def _ignore_untracked(project: Project) -> None:
-    """Write the devlog's .gitignore unless there is one, so that a user's own lines stay."""
-    path = project.devlog / ".gitignore"
-    if not path.exists():
-        files.write_file(path, _UNTRACKED)
+def _configure_git(project: Project) -> None:
+    """Write what git must leave out and leave as it is, unless there are such files: a user's own lines stay."""
+    attributes = {folder / ".gitattributes": _UNCHANGED for folder in (project.kernels, project.devlog)}
+    for path, text in {project.devlog / ".gitignore": _UNTRACKED, **attributes}.items():
+        if not path.exists():
+            files.write_file(path, text)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import signal
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -56,12 +59,33 @@ def test_start_writes_the_manifest(project: Project) -> None:
     assert store.read_campaign(project, campaign.folder) == campaign
 
 
-def test_names_that_are_taken_get_a_number(project: Project) -> None:
+def test_names_sort_by_time_and_one_that_is_taken_is_left_out(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make_repository(project.root)
-    first, second = (start.start_campaign(project, OP, "cpu", "toy", git="branch") for _ in range(2))
-    assert second.name == f"{first.name}-2"
-    git(project.root, "branch", f"optimize/{first.name}-3")
-    assert start.start_campaign(project, OP, "cpu", "toy", git="branch").name == f"{first.name}-4"
+    moments = itertools.chain([datetime(2026, 11, 26, 0, 0, 0, 60_000)] * 3, [datetime(2026, 11, 26, 23, 59, 59)])
+    monkeypatch.setattr(start, "datetime", SimpleNamespace(now=lambda _: next(moments)))
+    first = start.start_campaign(project, OP, "cpu", "toy", git="branch")
+    second = start.start_campaign(project, OP, "cpu", "toy", git="branch")
+    assert (first.name, second.name) == ("scale-toy-cpu-20261126-0001", "scale-toy-cpu-20261126-zzzg")
+    git(project.root, "branch", "optimize/scale-toy-cpu-20261127-0000")
+    moments = iter([datetime(2026, 11, 27), datetime(2026, 11, 27, 0, 0, 0, 60_000)])
+    assert start.start_campaign(project, OP, "cpu", "toy", git="branch").name == "scale-toy-cpu-20261127-0001"
+
+
+def test_line_endings_are_not_gits_to_change(project: Project) -> None:
+    (project.kernels / ".gitattributes").write_text("# my own\n")
+    make_repository(project.root)
+    campaign = start.start_campaign(project, OP, "cpu", "toy")
+    assert (project.kernels / ".gitattributes").read_text() == "# my own\n"
+    git(project.root, "add", "-A")
+    git(project.root, "-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-m", "campaign")
+    git(project.root, "config", "core.autocrlf", "true")
+    manifest = campaign.folder / "manifest.yaml"
+    text = manifest.read_bytes()
+    manifest.unlink()
+    git(project.root, "checkout", "--", ".")
+    assert manifest.read_bytes() == text
 
 
 @pytest.mark.parametrize(
