@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from warpsmith.core.arithmetic.dtype import DTYPES, is_floating
 from warpsmith.core.arithmetic.expression import evaluate
 from warpsmith.core.definition import DEPENDENT_INTEGERS, Definition, TensorSpec, Workload
-from warpsmith.errors import BadDefinition, MachineFailed
+from warpsmith.errors import BadDefinition, CompanionFailed
 from warpsmith.lab.operator import captured, input_rules
 from warpsmith.lab.operator.captured import CapturedCalls
 from warpsmith.lab.operator.definition_file import DefinitionFile
@@ -261,7 +261,7 @@ class Inputs:
             numbers = [int(evaluate(text, self._definition.sizes(self._workload))) for text in texts]
             drawn = self._drawn_integers(kind, numbers, shape)
         except torch.OutOfMemoryError as error:
-            raise MachineFailed(f"The device has no memory left for inputs: {error}") from error
+            raise CompanionFailed(f"The device has no memory left for inputs: {error}") from error
         except (ValueError, RuntimeError) as error:
             forms = ", ".join(INTEGERS)
             raise BadDefinition(
