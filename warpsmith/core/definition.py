@@ -155,7 +155,8 @@ class Definition(Model):
     workloads: tuple[Workload, ...]
     """Points at which it is judged; at least one is `representative`."""
     constraints: tuple[str, ...] = ()
-    """Promises of callers, in words. An axis that one names gets no drawn sizes, nor any if it is about sizes."""
+    """Promises of callers, in words. An axis that one names or describes gets no drawn sizes; none gets any if one is
+    about other sizes."""
     tags: tuple[str, ...] = ()
     """Free labels, preserved in conversions to and from FlashInfer-Trace."""
 

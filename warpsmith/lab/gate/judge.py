@@ -193,7 +193,7 @@ class _Gate:
                 self.request.file, sides.arenas, solution, self.device, self._fresh_seed, self.interpreted
             )
             self._check_correctness(self.correctness)
-            self.trust += [*self.correctness.checks, *unseen.missing_shapes(self.drawn)]
+            self.trust += [*self.correctness.checks, *unseen.missing_shapes(self.request.file, self.drawn)]
             self._probe(self.correctness)
             if reason := self._untimed_reason:
                 self._skip("timing", reason)

@@ -16,7 +16,7 @@ from math import gcd, prod
 
 from warpsmith.core.arithmetic.dtype import is_floating
 from warpsmith.core.definition import Workload
-from warpsmith.lab.grading import odd, rows
+from warpsmith.lab.grading import free_axes, odd, rows
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
 
@@ -41,7 +41,7 @@ def draw_class_workloads(
         judged: workloads of the judgement that they are derived from; they have the types that it is about.
         seed: seed of the draw; by default a new one.
     """
-    axes, chance = odd.variable_axes(file), random.Random(secrets.randbits(62) if seed is None else seed)
+    axes, chance = free_axes.drawable_axes(file), random.Random(secrets.randbits(62) if seed is None else seed)
     if not axes:
         return []
     longest, most = _longest(judged, axes), input_rules.NEAR_ELEMENTS
@@ -57,8 +57,9 @@ def draw_class_workloads(
         for declared in chance.sample(judged, len(judged)):
             small = odd.scale_down(file, declared, axes, most)
             sizes = _draw_sizes(kind, small, longest, factors, chance)
-            workload = _vary_scalars(file, odd.resize(small, f"{kind}-{declared.name}"[:80], sizes), chance)
-            if odd.reference_holds(file, workload):
+            plain = odd.resize(small, f"{kind}-{declared.name}"[:80], sizes)
+            tries = (_vary_scalars(file, plain, chance), *([plain] if file.inputs else []))
+            if workload := next((each for each in tries if free_axes.reference_holds(file, each)), None):
                 drawn.append(workload)
                 break
     return drawn
@@ -97,7 +98,7 @@ def draw_close_workload(
     """Draw a workload whose sizes are up to `NEAR_DISTANCE` from those of the largest judged one, where that is
     too large for the other near ones; None without one. Arguments as in `draw_class_workloads`."""
     chance = random.Random(secrets.randbits(62) if seed is None else seed)
-    definition, axes = file.definition, odd.variable_axes(file)
+    definition, axes = file.definition, free_axes.drawable_axes(file)
     largest = max(judged, key=definition.elements)
     if not axes or definition.elements(largest) <= input_rules.NEAR_ELEMENTS:
         return None
@@ -158,7 +159,7 @@ def shape_class(workload: Workload) -> str:
 def _free_axes(file: DefinitionFile) -> list[str]:
     """Return the axes that may get another length: those of any size, or the one that inputs are drawn along."""
     along = file.definition.drawn_along
-    return odd.variable_axes(file) or ([along] if along else [])
+    return free_axes.drawable_axes(file) or ([along] if along else [])
 
 
 def _longest(judged: Sequence[Workload], axes: Sequence[str]) -> Sizes:
@@ -223,16 +224,17 @@ def _factors(file: DefinitionFile, axis: str, row_axis: str | None) -> tuple[flo
 def _vary_scalars(file: DefinitionFile, workload: Workload, chance: random.Random) -> Workload:
     """Give each number another value of its range, by chance a limit of it; a switch is thrown by chance.
 
-    Numbers of a definition that draws its own inputs stay, since they may belong to its axes.
+    Integers of a definition that draws its own inputs stay unless it says what they are between, since they may
+    belong to its axes.
     """
-    if file.inputs is not None:
-        return workload
     varied: dict[str, float | int | bool] = {}
     for name, value in file.definition.scalars(workload).items():
         least, most = file.definition.scalar_range(name)
         if isinstance(value, bool):
             varied[name] = chance.random() < _EVEN
         elif isinstance(value, int):
+            if file.inputs is not None and file.definition.scalar_inputs[name].between is None:
+                continue
             varied[name] = chance.randint(int(least), int(most))
         else:
             varied[name] = _draw_between(least, most, chance)

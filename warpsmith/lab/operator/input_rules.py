@@ -11,6 +11,10 @@ from typing import Final
 ODD_SIZES: Final[Mapping[str, int]] = {"ones": 1, "primes": 67, "uneven": 129}
 """Size of every variable axis in the odd workloads that the lab derives. No tile divides the last two."""
 
+TRIED_STEPS: Final = (3, -3, 129)
+"""Elements by which an axis gets longer where it is tried whether a definition's own inputs come at other sizes.
+The first that works is enough. Chosen: small steps, and one beyond a small tile."""
+
 NEAR_SHAPES: Final = 4
 """Unseen shapes near the declared ones that a judgement draws at most. Chosen to bound the time of a judgement."""
 

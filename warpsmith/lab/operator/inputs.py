@@ -158,8 +158,15 @@ class Inputs:
             drawn: dict[str, torch.Tensor] = self._file.inputs(workload, self._generator, self._device)
         except Exception as error:
             raise BadDefinition(f"{self._file.path}: inputs() fails: {type(error).__name__}: {error}") from error
-        if set(drawn) != set(self._definition.tensor_inputs):
+        if not isinstance(drawn, dict) or set(drawn) != set(self._definition.tensor_inputs):
             raise BadDefinition(f"{self._file.path}: inputs() must return {list(self._definition.tensor_inputs)}.")
+        for name, spec in self._definition.tensor_inputs.items():
+            shape = self._definition.shape(spec, workload)
+            if tuple(drawn[name].shape) != shape:
+                raise BadDefinition(
+                    f"{self._file.path}: inputs() draws `{name}` as {tuple(drawn[name].shape)} at "
+                    f"{workload.name}, but its shape is {shape}."
+                )
         return drawn
 
     @cached_property

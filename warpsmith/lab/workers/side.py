@@ -316,8 +316,9 @@ class Side:
         """Return how its outputs are read when it answers, on `cpu` or `cuda`."""
         name = "outputs at the answer"
         if device != "cpu":
-            how = "delivered inside the grader's time, against the reference's delivery"
-            return Check(name=name, ran=True, how=how)
+            return Check(
+                name=name, ran=True, how="delivered inside the grader's time, against the reference's delivery"
+            )
         reason = self.unreadable_reason()
         return Check(name=name, ran=reason is None, how=reason or "read out of the stopped worker")
 
