@@ -22,6 +22,9 @@ from warpsmith.lab.operator.definition_file import DefinitionFile
 
 _EVEN = 0.5
 
+_ROW = "*"
+"""Stands for all axes but the last: a single row."""
+
 Sizes = dict[str, int]
 """Axis to its size."""
 
@@ -32,7 +35,7 @@ CLASSES = ("near", "edge", "tiny", "skewed", "round", "long", "middle", "larger"
 def draw_class_workloads(
     file: DefinitionFile, judged: Sequence[Workload], *, interpreted: bool = False, seed: int | None = None
 ) -> list[Workload]:
-    """Draw some edge, a skewed, a round, some tiny workloads and one that is long along each axis, which the
+    """Draw some edge, a skewed, some round and tiny workloads and one that is long along each axis, which the
     reference can compute; fewer where axes are bound, and a small edge alone where calls are interpreted.
 
     Args:
@@ -47,7 +50,9 @@ def draw_class_workloads(
     longest, most = _longest(judged, axes), input_rules.NEAR_ELEMENTS
     edges = [f"edge-{axis}" for axis in chance.sample(axes, min(len(axes), input_rules.EDGE_SHAPES))]
     row_axis = None if interpreted else rows.find_row_axis(file)  # it runs the reference
-    kinds = [*edges, "round", *(f"tiny-{index}" for index in range(input_rules.TINY_SHAPES))]
+    edges += [f"edge-{_ROW}"] * (len(axes) > input_rules.EDGE_SHAPES)
+    rounds = (f"round-{step}" for step in input_rules.ROUND_SIZES)
+    kinds = [*edges, *rounds, *(f"tiny-{index}" for index in range(input_rules.TINY_SHAPES))]
     kinds += [f"long-{axis}" for axis in axes] + ["skewed"] * (len(axes) > 1)
     if interpreted:
         kinds, most = ["edge"], input_rules.NEAR_ELEMENTS_INTERPRETED
@@ -55,7 +60,9 @@ def draw_class_workloads(
     drawn = []
     for kind in kinds:
         for declared in chance.sample(judged, len(judged)):
-            small = odd.scale_down(file, declared, axes, most)
+            small = odd.scale_down(
+                file, declared, axes, min(most, input_rules.ROUND_ELEMENTS) if kind.startswith("round") else most
+            )
             sizes = _draw_sizes(kind, small, longest, factors, chance)
             plain = odd.resize(small, f"{kind}-{declared.name}"[:80], sizes)
             tries = (_vary_scalars(file, plain, chance), *([plain] if file.inputs else []))
@@ -82,7 +89,9 @@ def draw_larger_workload(
     row_axis = rows.find_row_axis(file) if room > input_rules.LARGER_FACTORS[0] else None
     for axis in chance.sample(axes, len(axes)) if room > input_rules.LARGER_FACTORS[0] else ():
         least, most = _factors(file, axis, row_axis)
-        length = int(largest.axes[axis] * chance.uniform(least, min(most, room)))
+        if axis == row_axis or not _list_sums(file):
+            most = max(most, input_rules.FAR_ELEMENTS / max(definition.elements(largest), 1))
+        length = int(largest.axes[axis] * least * (min(most, room) / least) ** chance.random())
         length = length // input_rules.TILE * input_rules.TILE + chance.randrange(1, input_rules.TILE)
         workload = rows.shorten(largest, axis, length).model_copy(
             update={"name": f"larger-{largest.name}"[:80], "set": "full"}
@@ -180,12 +189,15 @@ def _draw_sizes(
     first, *others = chance.sample(list(longest), len(longest))
     kind, _, along = kind.partition("-")
     match kind:
+        case "edge" if along == _ROW:
+            *ones, last = longest
+            return {**dict.fromkeys(ones, 1), last: sizes[last]}
         case "edge":
             others = [axis for axis in longest if axis != (along or first)]
             others_short = chance.sample(others, chance.randrange(max(len(others), 1)))
             return {**sizes, **dict.fromkeys((along or first, *others_short), 1)}
         case "round":
-            return _round_sizes(small, longest, chance)
+            return _round_sizes(small, longest, int(along), chance)
         case "tiny":
             return tiny
         case "long":
@@ -197,28 +209,31 @@ def _draw_sizes(
             return {**sizes, first: longer, others[0]: max(1, sizes[others[0]] // factor)}
 
 
-def _round_sizes(small: Workload, longest: Sizes, chance: random.Random) -> Sizes:
-    """Return odd multiples of one of `ROUND_SIZES` up to a size and its double: callers use such sizes, and
-    twice that tile leaves a tail of half."""
-    step = chance.choice(input_rules.ROUND_SIZES)
+def _round_sizes(small: Workload, longest: Sizes, step: int, chance: random.Random) -> Sizes:
+    """Return odd multiples of a step up to a size and its double: callers use such sizes, and tiles of twice the
+    step leave a tail of half. It is more than one tile where it can be."""
     sizes = {}
     for axis, most in longest.items():
         fitting = range(step, min(most, 2 * small.axes[axis]) + 1, 2 * step)
-        sizes[axis] = chance.choice(fitting) if fitting else small.axes[axis]
+        sizes[axis] = chance.choice(fitting[1:] or fitting) if fitting else small.axes[axis]
     return sizes
 
 
 def _factors(file: DefinitionFile, axis: str, row_axis: str | None) -> tuple[float, float]:
     """Return the least and the largest factor of a size along an axis over the largest judged one."""
-    definition = file.definition
     least, usual, most = input_rules.LARGER_FACTORS
-    sums = [
+    states_length = all(axis in re.findall(r"\w+", text) for text in _list_sums(file))
+    return least, most if axis == row_axis or states_length else usual
+
+
+def _list_sums(file: DefinitionFile) -> list[str]:
+    """Return the reduction length of each output that is rounded."""
+    definition = file.definition
+    return [
         definition.tolerance_of(name).reduction
         for name, spec in definition.outputs.items()
         if is_floating(definition.dtype(spec, definition.workloads[0]))
     ]
-    states_length = all(axis in re.findall(r"\w+", text) for text in sums)
-    return least, most if axis == row_axis or states_length else usual
 
 
 def _vary_scalars(file: DefinitionFile, workload: Workload, chance: random.Random) -> Workload:

@@ -51,6 +51,9 @@ TINY_SHAPES: Final = 3
 ROUND_SIZES: Final = (16, 32, 64)
 """Divisors of the sizes of a round shape, which callers use. Chosen: what tiles divide, or tails have."""
 
+ROUND_ELEMENTS: Final = 1 << 17
+"""Elements of a workload that a round shape is derived from. Chosen: there is one for each of `ROUND_SIZES`."""
+
 WHOLE_ELEMENTS: Final[Mapping[str, int]] = {"cpu": 1 << 24, "cuda": 1 << 28}
 """Elements of a drawn shape, by device, above which only sampled rows are graded. Chosen to bound the time."""
 
@@ -58,6 +61,10 @@ LARGER_FACTORS: Final = (1.05, 1.5, 4.0)
 """Least factor of a drawn size over the largest judged one; largest factor along an axis of whose sums the
 definition does not say how long they are; and along any other. Chosen: an honest sum may lose its precision in a
 much longer one. Beyond the second factor, rounding errors of a sum need not cancel."""
+
+FAR_ELEMENTS: Final = 1 << 22
+"""Elements up to which the largest drawn size goes along an axis of rows, or where no result is rounded. Chosen:
+callers have more rows than a small definition, and counters of 16 bits overflow."""
 
 LARGER_BYTES: Final[Mapping[str, int]] = {"cpu": 1 << 30, "cuda": 1 << 32}
 """Bytes of a call at that shape, at most, by device. Chosen to bound its time."""
@@ -128,6 +135,12 @@ HEAVY_FACTOR: Final = 64
 LARGEST_POSITIONS: Final = (1 << 12, 1 << 20)
 """Integers without a declared range are below one of these, by chance, beside floating-point numbers. Chosen:
 tokens of a sequence, which many references can still compute with, and of the longest."""
+
+SENTINEL_SHARE: Final = 0.125
+"""Share of the integers of an input that are a number of the call which it may hold by a promise. Chosen."""
+
+SENTINEL_ELEMENTS: Final = 16
+"""Elements that such an input needs. Chosen: a mean over nothing else is none."""
 
 SPARSE_SHARE: Final = 0.05
 """Share of the values that the distribution `sparse` keeps. Chosen."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from math import log2, prod
@@ -129,7 +130,31 @@ class Inputs:
             or self._tensors(spec, distribution, quick, count)
             for name, spec in specs.items()
         }
+        for name, number in self._sentinels.items() if distribution is not None else ():
+            drawn[name] = [self._place_sentinel(tensor, number) for tensor in drawn[name]]
         yield from ({name: tensors[part] for name, tensors in drawn.items()} for part in range(count))
+
+    @cached_property
+    def _sentinels(self) -> dict[str, int]:
+        """Input of integers to the number that it may hold too, by a promise such as `label == ignore_index`."""
+        definition, sentinels = self._definition, {}
+        numbers = definition.scalars(self._workload)
+        for promise in definition.constraints:
+            for word, number in re.findall(r"(\w+)(?:\[[^]]*\])?\s*==\s*(\w+)", promise):
+                name = word if word in definition.tensor_inputs else f"{word}s"
+                spec, value = definition.tensor_inputs.get(name), numbers.get(number)
+                if spec and type(value) is int and not is_floating(definition.dtype(spec, self._workload)):
+                    sentinels[name] = value
+        return sentinels
+
+    def _place_sentinel(self, drawn: torch.Tensor, number: int) -> torch.Tensor:
+        """Return integers a few of which are the number; few tensors stay as they are."""
+        import torch
+
+        if drawn.numel() < input_rules.SENTINEL_ELEMENTS:
+            return drawn
+        chance = torch.rand(drawn.shape, generator=self._generator, device=self._device)
+        return drawn.masked_fill(chance < input_rules.SENTINEL_SHARE, number)
 
     def _cut(self, count: int) -> Iterator[dict[str, torch.Tensor]]:
         """Make one longer draw along the definition's axis and cut it into parts."""
@@ -431,7 +456,8 @@ def _shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.
         case "uniform":
             return torch.rand(values.shape, **options)
         case "large":
-            return values * input_rules.LARGE_FACTOR
+            values = values * input_rules.LARGE_FACTOR
+            return (2 * values).round() / 2 if int(torch.randint(2, (), **options)) else values  # halves are ties
         case "tiny":
             return values * input_rules.TINY_FACTOR
         case "shifted":
