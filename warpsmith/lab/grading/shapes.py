@@ -51,7 +51,7 @@ def draw_class_workloads(
     edges = [f"edge-{axis}" for axis in chance.sample(axes, min(len(axes), input_rules.EDGE_SHAPES))]
     row_axis = None if interpreted else rows.find_row_axis(file)  # it runs the reference
     edges += [f"edge-{_ROW}"] * (len(axes) > input_rules.EDGE_SHAPES)
-    rounds = (f"round-{step}" for step in input_rules.ROUND_SIZES)
+    rounds = (f"round-{step}" for step in input_rules.ROUND_SIZES if step <= max(longest.values()))
     kinds = [*edges, *rounds, *(f"tiny-{index}" for index in range(input_rules.TINY_SHAPES))]
     kinds += [f"long-{axis}" for axis in axes] + ["skewed"] * (len(axes) > 1)
     if interpreted:
@@ -197,7 +197,9 @@ def _draw_sizes(
             others_short = chance.sample(others, chance.randrange(max(len(others), 1)))
             return {**sizes, **dict.fromkeys((along or first, *others_short), 1)}
         case "round":
-            return _round_sizes(small, longest, int(along), chance)
+            return _round_sizes(small, longest, int(along), chance) or _round_axis(
+                tiny, longest, int(along), chance
+            )
         case "tiny":
             return tiny
         case "long":
@@ -210,13 +212,17 @@ def _draw_sizes(
 
 
 def _round_sizes(small: Workload, longest: Sizes, step: int, chance: random.Random) -> Sizes:
-    """Return odd multiples of a step up to a size and its double: callers use such sizes, and tiles of twice the
-    step leave a tail of half. It is more than one tile where it can be."""
-    sizes = {}
-    for axis, most in longest.items():
-        fitting = range(step, min(most, 2 * small.axes[axis]) + 1, 2 * step)
-        sizes[axis] = chance.choice(fitting[1:] or fitting) if fitting else small.axes[axis]
-    return sizes
+    """Return odd multiples of a step, which leave a tail of half of a tile of twice the step: more than one tile,
+    and up to a size and its double, along each axis that has room; empty if none has."""
+    room = {axis: range(3 * step, min(most, 2 * small.axes[axis]) + 1, 2 * step) for axis, most in longest.items()}
+    sizes = {axis: chance.choice(fitting) for axis, fitting in room.items() if fitting}
+    return {**small.axes, **sizes} if sizes else {}
+
+
+def _round_axis(tiny: Sizes, longest: Sizes, step: int, chance: random.Random) -> Sizes:
+    """Return tiny sizes, and an odd multiple of a step along an axis that has room for one; there is one."""
+    axis = chance.choice([axis for axis, most in longest.items() if most >= step])
+    return {**tiny, axis: chance.choice(range(step, min(longest[axis], 8 * step) + 1, 2 * step))}
 
 
 def _factors(file: DefinitionFile, axis: str, row_axis: str | None) -> tuple[float, float]:

@@ -48,7 +48,7 @@ TINY_SIZE: Final = 17
 TINY_SHAPES: Final = 3
 """Tiny shapes that a judgement draws. Chosen: they take no time."""
 
-ROUND_SIZES: Final = (16, 32, 64)
+ROUND_SIZES: Final = (8, 16, 32, 64, 128)
 """Divisors of the sizes of a round shape, which callers use. Chosen: what tiles divide, or tails have."""
 
 ROUND_ELEMENTS: Final = 1 << 17
