@@ -57,6 +57,22 @@ def reference_holds(file: DefinitionFile, workload: Workload) -> bool:
     return not _describe_failure(file, workload)
 
 
+def fit_workload(file: DefinitionFile, base: Workload, wanted: Workload) -> Workload | None:
+    """Return the wanted workload if the reference holds there; None otherwise.
+
+    Where a definition draws its own inputs, sizes may have to fit each other: it then returns the base with as
+    many of the wanted sizes as hold together, one axis after another, and None if none does.
+    """
+    if reference_holds(file, wanted):
+        return wanted
+    axes = base.axes
+    for axis in wanted.axes if file.inputs else ():
+        other = wanted.model_copy(update={"axes": {**axes, axis: wanted.axes[axis]}})
+        if other.axes != axes and reference_holds(file, other):
+            axes = other.axes
+    return None if axes == base.axes else wanted.model_copy(update={"axes": axes})
+
+
 def _tried_axes(file: DefinitionFile) -> dict[str, str]:
     """Return each unbound axis with the failure at its other sizes, empty where one is fine; tried once."""
     if not file.tried:

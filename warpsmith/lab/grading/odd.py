@@ -31,7 +31,8 @@ def derive_odd_workloads(file: DefinitionFile) -> list[Workload]:
     empty = [empty[0], *(workload for workload in empty[1:] if _has_no_results(file, workload))]
     if file.inputs is None:
         return [*workloads, *(workload for workload in empty if free_axes.reference_holds(file, workload))]
-    return [workload for workload in (*workloads, *empty) if free_axes.reference_holds(file, workload)]
+    fitting = [free_axes.fit_workload(file, smallest, workload) for workload in (*workloads, *empty)]
+    return [workload for workload in fitting if workload]
 
 
 def _has_no_results(file: DefinitionFile, workload: Workload) -> bool:
@@ -61,8 +62,8 @@ def draw_near_workloads(
     for workload in chance.sample(declared, len(declared)):
         small = scale_down(file, workload, variable, elements)
         axes = {name: draw_near_size(small.axes[name], chance) for name in variable}
-        near = resize(small, f"near-{workload.name}"[:80], axes)
-        if len(workloads) < count and free_axes.reference_holds(file, near):
+        wanted = resize(small, f"near-{workload.name}"[:80], axes)
+        if len(workloads) < count and (near := free_axes.fit_workload(file, small, wanted)):
             workloads.append(near)
     return workloads
 

@@ -66,7 +66,8 @@ def draw_class_workloads(
             sizes = _draw_sizes(kind, small, longest, factors, chance)
             plain = odd.resize(small, f"{kind}-{declared.name}"[:80], sizes)
             tries = (_vary_scalars(file, plain, chance), *([plain] if file.inputs else []))
-            if workload := next((each for each in tries if free_axes.reference_holds(file, each)), None):
+            fitting = (free_axes.fit_workload(file, small, each) for each in tries)
+            if workload := next(filter(None, fitting), None):
                 drawn.append(workload)
                 break
     return drawn
