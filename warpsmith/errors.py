@@ -56,6 +56,11 @@ class MachineFailed(MachineLacks):
     """The machine or the reference failed during a judgement, which is not the fault of the solution."""
 
 
+class CompanionFailed(MachineFailed):
+    """A process that runs beside a candidate failed, or the host of all of them: the machine's fault, unless it
+    happens again beside the candidate and not without it."""
+
+
 class TimedOut(WarpsmithError):
     """A step exceeded its time limit."""
 

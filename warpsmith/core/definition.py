@@ -164,7 +164,8 @@ class Definition(Model):
     workloads: tuple[Workload, ...]
     """Points at which it is judged; at least one is `representative`."""
     constraints: tuple[str, ...] = ()
-    """Promises of callers, in words. An axis that one names gets no drawn sizes, nor any if it is about sizes."""
+    """Promises of callers, in words. An axis that one names or describes gets no drawn sizes. None does if one
+    is about other sizes. `label == ignore_index` says that an input may hold a number of the call."""
     tags: tuple[str, ...] = ()
     """Free labels, preserved in conversions to and from FlashInfer-Trace."""
 

@@ -173,6 +173,9 @@ exceeds `LEAK_BYTES` several times. Chosen."""
 LIBRARY_SHARE: Final = 0.25
 """Share of a call's elements that PyTorch's operators may compute. Chosen: kernels prepare a few small tensors."""
 
+LIBRARY_ELEMENTS: Final = 16
+"""Elements that a call counts for at least there. Chosen: of fewer, the share says nothing."""
+
 PROBE_ELEMENTS: Final = 1 << 20
 """Elements of the workload at which the probes run, where there is one that small. Chosen to bound their time."""
 

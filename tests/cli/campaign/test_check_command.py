@@ -54,6 +54,11 @@ def test_a_proven_definition(run):
     assert "  workloads: odd-empty-rows, odd-ones, small, odd-primes, odd-uneven\n" in result.stdout
 
 
+def test_axes_that_keep_their_sizes_are_named(run, tmp_path):
+    result = run('cols", slack=2.0), constraints=("rows is even",), op_type=("', "check", "total")
+    assert "declared sizes alone: rows" in result.stdout.replace("\n", " "), result.output
+
+
 def test_a_refused_definition_names_the_wrong_kernel_and_the_mend(run):
     result = run("10000000000000", "check", "total")
     assert result.exit_code == BadDefinition.exit_code == 2

@@ -21,7 +21,7 @@ from warpsmith.core.evaluation import (
 )
 from warpsmith.core.trust import Check
 from warpsmith.errors import BadDefinition, MachineLacks, Misuse
-from warpsmith.lab.gate import judge, late_calls
+from warpsmith.lab.gate import control, judge, late_calls
 from warpsmith.lab.gate.decision import ProvisionalDecision
 from warpsmith.lab.gate.late_calls import LateCalls
 from warpsmith.lab.gate.paired_timing import PairedTiming
@@ -31,7 +31,7 @@ from warpsmith.lab.timing.answers import TimedBlock
 from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.timing.sides import Sides
 from warpsmith.lab.timing.timing import TimingBudget
-from warpsmith.lab.workers.side import Limits, Side
+from warpsmith.lab.workers.side import Limits, Side, SideFailed
 
 needs_compiler = pytest.mark.skipif(system.find_cxx_compiler() is None, reason="no C++ compiler")
 pytestmark = [needs_compiler, pytest.mark.usefixtures("idle")]
@@ -444,3 +444,37 @@ def test_a_reference_that_fails_beside_a_peer_is_still_the_machines_fault(judged
     found = judged(kernel(HONEST), text + "peers = {'fine': torch.square}\n", peers=("fine",))
     assert found.decision.verdict is Verdict.INVALID
     assert found.decision.reason == "reference: OSError: no"
+
+
+def test_what_fails_beside_a_version_alone_is_its_fault(judged, monkeypatch):
+    def fail(timing, workload, open_session):
+        raise SideFailed(Status.OUT_OF_MEMORY, "no memory is left", REFERENCE)
+
+    monkeypatch.setattr(PairedTiming, "time_workload", fail)
+    found = judged(kernel(HONEST))
+    assert (found.decision.verdict, found.status) == (Verdict.ROLLBACK, Status.RUNTIME_ERROR)
+    assert "reference: no memory is left" in found.decision.reason
+    monkeypatch.setattr(control, "control_failure", lambda *_: "no memory is left")
+    assert judged(kernel(HONEST)).decision.verdict is Verdict.INVALID
+
+
+def test_a_best_version_may_fail_by_itself(judged, workshop, monkeypatch):
+    def fail(timing, workload, open_session):
+        raise SideFailed(Status.RUNTIME_ERROR, "exited", BEST)
+
+    monkeypatch.setattr(PairedTiming, "time_workload", fail)
+    found = judged(kernel(HONEST), best=workshop.solution(kernel(HONEST), version="v0"))
+    assert found.decision.verdict is Verdict.INVALID
+
+
+def test_a_failure_that_passes_is_not_the_versions_fault(judged, monkeypatch):
+    genuine, failures = PairedTiming.time_workload, [SideFailed(Status.RUNTIME_ERROR, "killed", REFERENCE)]
+
+    def fail_once(timing, workload, open_session):
+        if failures:
+            raise failures.pop()
+        genuine(timing, workload, open_session)
+
+    monkeypatch.setattr(PairedTiming, "time_workload", fail_once)
+    assert judged(kernel(HONEST)).decision.verdict is Verdict.ACCEPT
+    assert not failures

@@ -65,8 +65,17 @@ def test_a_large_loss_is_looked_at_twice(drawn, monkeypatch, looks, speedup):
     assert not reason or "2.5 times as slow as the best version at near-small" in reason
 
 
-def test_a_definition_without_drawn_shapes_is_said(drawn):
+OWN = "\n\ndef inputs(workload, generator, device):\n    return {'x': torch.randn(%s, generator=generator)}\n"
+
+
+def test_axes_that_keep_their_sizes_are_said(workshop, drawn):
     _, workloads = drawn
-    assert unseen.missing_shapes(workloads) == []
-    (check,) = unseen.missing_shapes([])
+    file = workshop.load("square", SQUARE)
+    assert unseen.missing_shapes(file, workloads) == []
+    (check,) = unseen.missing_shapes(file, [])
     assert not check.ran
+    assert unseen.missing_shapes(workshop.load("square", SQUARE + OWN % "workload.axes['n']"), workloads) == []
+    (check,) = unseen.missing_shapes(workshop.load("square", SQUARE + OWN % "1000"), workloads)
+    assert not check.ran
+    assert "`n` keeps its sizes" in check.how
+    assert "(1000,)" in check.how

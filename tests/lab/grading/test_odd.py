@@ -46,30 +46,6 @@ def test_nothing_to_compute_only_where_the_reference_can(workshop):
     assert derived["odd-empty-cols"] == {"rows": 67, "cols": 0}
 
 
-@pytest.mark.parametrize(
-    ("promise", "free"),
-    [
-        ("x is finite", ["rows", "cols"]),
-        ("ids are below rows", ["cols"]),
-        ("0 <= x[r, c] < rows + cols", ["rows", "cols"]),
-        ("x has a multiple of 8 rows", ["cols"]),
-        ("x has an even size", []),
-        ("sizes are as given", []),
-        ("the vocabulary is a multiple of 8", []),
-    ],
-)
-def test_a_promise_binds_the_axes_that_it_names(workshop, promise, free):
-    text = MATRIX.replace("workloads=", f"constraints=({promise!r},), workloads=")
-    assert odd.variable_axes(workshop.load("pairs", text)) == free
-
-
-def test_own_inputs_bind_all_axes_but_the_one_they_are_drawn_along(workshop):
-    own = MATRIX + "\n\ndef inputs(workload, generator, device):\n    return {}\n"
-    assert odd.variable_axes(workshop.load("pairs", own)) == []
-    along = own.replace("workloads=", 'drawn_along="rows", workloads=')
-    assert odd.variable_axes(workshop.load("pairs", along)) == ["rows"]
-
-
 def test_near_misses_of_the_declared_shapes(workshop):
     file = workshop.load("square", SQUARE)
     for seed in range(30):

@@ -33,6 +33,42 @@ def test_every_class_of_declared_shapes():
             assert long.axes[other] < input_rules.TINY_SIZE
 
 
+CUBE = (
+    SQUARE.replace('axes={"n": "length"}', 'axes={"a": "sequences", "b": "tokens", "c": "features"}')
+    .replace('shape=("n",)', 'shape=("a", "b", "c")')
+    .replace('axes={"n": 1000}', 'axes={"a": 8, "b": 40, "c": 200}')
+    .replace('axes={"n": 5000}', 'axes={"a": 16, "b": 64, "c": 128}')
+    .replace('flops="n"', 'flops="a * b * c"')
+)
+
+
+def test_a_single_row_and_a_tail_of_half_of_each_tile(workshop):
+    file = workshop.load("square", CUBE)
+    for seed in range(10):
+        drawn = shapes.draw_class_workloads(file, file.definition.workloads, seed=seed)
+        single = [w for w in drawn if w.name.startswith("edge-") and w.axes["a"] == w.axes["b"] == 1]
+        assert max(workload.axes["c"] for workload in single) > input_rules.TINY_SIZE
+        for step in input_rules.ROUND_SIZES:
+            (tail,) = (w for w in drawn if w.name.startswith(f"round-{step}-"))
+            assert any(size % (2 * step) == step for size in tail.axes.values())
+            assert step > 32 or tail.axes["c"] % (2 * step) == step < tail.axes["c"]
+
+
+def test_rows_and_counters_go_far_beyond_small_definitions(workshop):
+    rounded = workshop.load("square", SQUARE.replace("return x * x", "return x.cumsum(0)"))
+    assert _longest_drawn(rounded) <= input_rules.LARGER_FACTORS[1] * 5000 + input_rules.TILE
+    text = SQUARE.replace('{"y": TensorSpec(shape=("n",))}', '{"y": TensorSpec(shape=("n",), dtype="int64")}')
+    counted = workshop.load("square", text.replace("return x * x", "return (x > 0).cumsum(0)"))
+    assert 1 << 16 < _longest_drawn(counted) <= input_rules.FAR_ELEMENTS
+    assert 1 << 16 < _longest_drawn(workshop.load("square", SQUARE)) <= input_rules.FAR_ELEMENTS
+
+
+def _longest_drawn(file):
+    seeds = range(20)
+    drawn = [shapes.draw_larger_workload(file, file.definition.workloads, 1 << 30, seed=seed) for seed in seeds]
+    return max(workload.axes["n"] for workload in drawn if workload)
+
+
 def test_a_vector_cannot_be_skewed(workshop):
     file = workshop.load("square", SQUARE)
     edge, *_ = shapes.draw_class_workloads(file, file.definition.select("representative"), seed=1)

@@ -415,3 +415,32 @@ def test_ids_repeat_only_where_there_are_too_few(workshop):
     )
     x = Inputs(workshop.load("square", text), Workload(name="w", axes={"n": 7}), 3, "cpu").draw()["x"]
     assert sorted(x.bincount().tolist()) == [2, 2, 3]
+
+
+def test_large_values_are_sometimes_ties_of_rounding(drawer):
+    source = drawer()
+    drawn = [source.draw("large")["x"] for _ in range(20)]
+    ties = [bool(((2 * values) % 1 == 0).all()) for values in drawn]
+    assert 0 < sum(ties) < len(ties)
+    assert all(((2 * values) % 2 == 1).any() for values, has_ties in zip(drawn, ties, strict=True) if has_ties)
+
+
+@pytest.mark.parametrize(
+    ("promise", "passed"),
+    [
+        ("0 <= label < n, or label == ignored", True),
+        ("labels[i] == ignored", True),
+        ("ignored is no label", False),
+        ("labels == x", False),
+    ],
+)
+def test_an_input_holds_the_number_that_a_promise_gives_it(workshop, promise, passed):
+    more = '"labels": TensorSpec(shape=("n",), dtype="int64"), "ignored": ScalarSpec(type="int", value=-100)'
+    text = SQUARE.replace('"x": TensorSpec(shape=("n",))', f'"x": TensorSpec(shape=("n",)), {more}', 1)
+    file = workshop.load("square", text.replace("workloads=", f"constraints=({promise!r},), workloads="))
+    source = Inputs(file, file.definition.workloads[0], 1, "cpu")
+    assert not (source.draw()["labels"] == -100).any()
+    assert bool((source.draw("large")["labels"] == -100).any()) == passed
+    assert (source.draw("large")["labels"] >= 0).any()
+    few = file.definition.workloads[0].model_copy(update={"axes": {"n": 8}})
+    assert not any((Inputs(file, few, seed, "cpu").draw("large")["labels"] == -100).any() for seed in range(9))

@@ -58,6 +58,12 @@ def test_the_drawn_integers_are_named_by_their_range(prove):
     assert 112 <= high < 128  # what integers are drawn as where nothing is declared
 
 
+def test_axes_that_keep_their_sizes_are_named(prove):
+    _, proof = prove(MEAN.replace("REDUCTION", "rows * cols"))
+    assert set(proof.fixed) == {"rows", "cols"}
+    assert all("promise" in reason for reason in proof.fixed.values())
+
+
 def test_a_wide_bound_is_refused_with_a_counterexample_and_a_mend_that_holds(prove):
     file, proof = prove(WIDE)
     passing = {example.mutation: example for example in proof.counterexamples}

@@ -10,13 +10,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from warpsmith import files, languages
+from warpsmith import languages
 from warpsmith.core import gate_rules, trust
-from warpsmith.core.base import this_minute
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import (
     BEST,
-    GATE_VERSION,
     REFERENCE,
     RESTLESS,
     TWIN,
@@ -25,7 +23,6 @@ from warpsmith.core.evaluation import (
     Decision,
     Energy,
     Evaluation,
-    Provenance,
     Resources,
     Status,
     Step,
@@ -38,8 +35,8 @@ from warpsmith.core.evaluation import (
 from warpsmith.core.hardware import Machine
 from warpsmith.core.text import PartCounter
 from warpsmith.core.trust import Check
-from warpsmith.errors import MachineFailed, MachineLacks
-from warpsmith.lab.gate import conditions, decision, incumbent, leftovers, lint, offsets, unseen
+from warpsmith.errors import CompanionFailed, MachineFailed, MachineLacks
+from warpsmith.lab.gate import conditions, control, decision, incumbent, leftovers, lint, offsets, unseen
 from warpsmith.lab.gate.correctness_check import CorrectnessCheck
 from warpsmith.lab.gate.decision import ProvisionalDecision
 from warpsmith.lab.gate.paired_timing import PairedTiming, noise_floor
@@ -48,7 +45,7 @@ from warpsmith.lab.gate.request import Request
 from warpsmith.lab.grading import odd, shapes
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.instrumented import sanitizers
-from warpsmith.lab.machine import contention, hardware, identity, provenance
+from warpsmith.lab.machine import contention, hardware, identity
 from warpsmith.lab.machine.telemetry import Gauge
 from warpsmith.lab.operator import input_rules, peers
 from warpsmith.lab.timing import energy
@@ -72,7 +69,8 @@ class _StepFailed(Exception):
 def judge_version(request: Request, host: WorkerHost | None = None) -> Evaluation:
     """Judge one version; this is the only way to a verdict.
 
-    A machine or a reference that fails gives an INVALID verdict, never a rollback.
+    A machine or a reference that fails gives an INVALID verdict. It is a rollback only where what runs beside the
+    candidate fails twice, and neither time without it.
 
     Args:
         request: the version and the conditions.
@@ -90,11 +88,12 @@ def judge_version(request: Request, host: WorkerHost | None = None) -> Evaluatio
     if lacks:
         raise MachineLacks(lacks)
     gate = _Gate(request, host)
-    try:
-        with suppress(_StepFailed):
-            gate.run()
-    except MachineFailed as error:
-        gate.invalidate(str(error))
+    gate.run_to_verdict()
+    if gate.companion_failed and not gate.control_failure():
+        gate = _Gate(request)
+        gate.run_to_verdict()
+        if gate.companion_failed and not gate.control_failure():
+            gate.blame_candidate()
     return gate.evaluation()
 
 
@@ -115,6 +114,7 @@ class _Gate:
         self.unseen: tuple[UnseenShapes, ...] = ()
         self.probed: Workload | None = None
         self.decision: Decision | None = None
+        self.companion_failed = False
         self.correctness: CorrectnessCheck | None = None
         self.language = languages.get(request.candidate.language)
         self.device = "cuda" if request.page.target.kind == "gpu" else "cpu"
@@ -151,6 +151,27 @@ class _Gate:
             return f"{self.language.name} only interprets on {self.request.page.target.id}"
         return "" if self.request.timed else "only a check was asked for"
 
+    def run_to_verdict(self) -> None:
+        """Run all checks; the verdict is INVALID if the machine fails."""
+        try:
+            with suppress(_StepFailed):
+                self.run()
+        except MachineFailed as error:
+            self.companion_failed = isinstance(error, CompanionFailed)
+            self.invalidate(str(error))
+
+    def control_failure(self) -> str:
+        """Return how the sides beside the candidate fail without it, in a fresh host; empty if they do not."""
+        self.request.tell("what failed beside the version is called without it")
+        with self._new_host() as host:
+            return control.control_failure(self.request, host, self.device)
+
+    def blame_candidate(self) -> None:
+        """Refuse a version beside which others failed twice, and not without it."""
+        reason = self.decision.reason if self.decision else ""
+        with suppress(_StepFailed):
+            self._fail(Status.RUNTIME_ERROR, f"twice beside it and never without it, this failed: {reason}")
+
     def run(self) -> None:
         """Run all checks in order."""
         with ExitStack() as stack:
@@ -167,12 +188,12 @@ class _Gate:
                 # To confirm a gain in fresh processes, which create their contexts meanwhile.
                 host.restock(len(_CONFIRMED))
             solution = sides.running[SOLUTION]
-            self.trust += [*solution.isolation, self._delivery_check(sides)]
+            self.trust += [*solution.isolation, solution.delivery_check(self.device)]
             self.correctness = CorrectnessCheck(
                 self.request.file, sides.arenas, solution, self.device, self._fresh_seed, self.interpreted
             )
             self._check_correctness(self.correctness)
-            self.trust += [*self.correctness.checks, *unseen.missing_shapes(self.drawn)]
+            self.trust += [*self.correctness.checks, *unseen.missing_shapes(self.request.file, self.drawn)]
             self._probe(self.correctness)
             if reason := self._untimed_reason:
                 self._skip("timing", reason)
@@ -477,15 +498,6 @@ class _Gate:
             if outcome.failure:
                 self._fail(Status.SANITIZER, outcome.failure)
 
-    def _delivery_check(self, sides: Sides) -> Check:
-        name = "outputs at the answer"
-        if self.device != "cpu":
-            return Check(
-                name=name, ran=True, how="delivered inside the grader's time, against the reference's delivery"
-            )
-        reason = sides.running[SOLUTION].unreadable_reason()
-        return Check(name=name, ran=reason is None, how=reason or "read out of the stopped worker")
-
     def _passed(self, workload: Workload, timing: Timing | None = None) -> WorkloadResult:
         samples = self.timing.samples.get(workload.name)
         correctness = self._summarize(workload.name, samples.grades if samples else ())
@@ -537,7 +549,7 @@ class _Gate:
                 prefix = f"{workload.name}: " if workload else ""
                 raise SideFailed(failure.status, prefix + failure.message, failure.side) from failure
             if failure.side not in (None, SOLUTION):
-                raise MachineFailed(f"{failure.side}: {failure.message}") from failure
+                raise control.attribute_failure(failure) from failure
             self._fail(failure.status, failure.message, workload)
 
     def _fail(self, status: Status, message: str, workload: Workload | None = None) -> None:
@@ -573,18 +585,7 @@ class _Gate:
             language=request.candidate.language,
             version=request.candidate.version,
             target=request.page.target.id,
-            provenance=Provenance(
-                solution=request.project.relative(request.candidate.path),
-                solution_sha256=files.file_sha256(request.candidate.path),
-                definition_sha256=request.file.sha256,
-                best=request.project.relative(request.best.path) if request.best else None,
-                best_sha256=files.file_sha256(request.best.path) if request.best else None,
-                lab_sha256=provenance.lab_sha256(),
-                gate_version=GATE_VERSION,
-                seed=self.seed,
-                machine=self.machine,
-                measured=this_minute(),
-            ),
+            provenance=request.provenance(self.seed, self.machine),
             steps=tuple(self.steps),
             trust=tuple(self.trust),
             resources=self.resources,

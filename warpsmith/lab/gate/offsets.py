@@ -15,7 +15,7 @@ from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Status
 from warpsmith.core.trust import Check
 from warpsmith.errors import BadDefinition
-from warpsmith.lab.grading import odd, rows, shapes
+from warpsmith.lab.grading import free_axes, rows, shapes
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
@@ -52,7 +52,7 @@ def check_offsets(
     if device == "cpu":
         return Check(name=_NAME, ran=False, how="a call beyond 2^31 elements takes too long on a CPU")
     axis = rows.find_row_axis(file)
-    axis = axis if axis in odd.variable_axes(file) else None
+    axis = axis if axis in free_axes.variable_axes(file) else None
     if axis is None:
         reason = "the reference is not computed row by row, or callers promise in words what they pass"
         return Check(name=_NAME, ran=False, how=reason)

@@ -28,9 +28,6 @@ from warpsmith.lab.workers.side import SideFailed
 ProbeSessionOpener = Callable[[Workload], Session]
 """Opens a session with two slots for a workload."""
 
-_FEW_ELEMENTS = 16
-"""Elements of a call below which its share of PyTorch's operators says nothing."""
-
 
 class Probes:
     """The probes of one judgement, in order; the first that fails raises SideFailed."""
@@ -301,7 +298,7 @@ class Probes:
         operators: dict[str, int] = reported
         elements = sum(tensor.numel() for tensor in session.drawn[0].values())
         computing = audit.computing_operators(operators)
-        if sum(computing.values()) > gate_rules.LIBRARY_SHARE * max(elements, _FEW_ELEMENTS):
+        if sum(computing.values()) > gate_rules.LIBRARY_SHARE * max(elements, gate_rules.LIBRARY_ELEMENTS):
             name, count = next(iter(computing.items()))
             raise SideFailed(
                 Status.LIBRARY_CALL,

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from warpsmith import files
+from warpsmith.core.base import this_minute
 from warpsmith.core.campaign import Objective, Thresholds
 from warpsmith.core.definition import WorkloadSet
-from warpsmith.core.evaluation import Evaluation
-from warpsmith.core.hardware import Measurement
+from warpsmith.core.evaluation import GATE_VERSION, Evaluation, Provenance
+from warpsmith.core.hardware import Machine, Measurement
 from warpsmith.core.text import Tell
+from warpsmith.lab.machine import provenance
 from warpsmith.lab.machine.hardware import HardwarePage
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.timing.timing import TimingBudget
@@ -67,3 +70,24 @@ class Request:
     """Rounds and seconds for which each workload is timed; None: those of the device."""
     tell: Tell = lambda _: None
     """Takes lines of progress."""
+
+    def provenance(self, seed: int, machine: Machine) -> Provenance:
+        """Return what a judgement of this request was made from.
+
+        Args:
+            seed: seed of its inputs.
+            machine: machine that it ran on.
+        """
+        candidate, best = self.candidate.path, self.best.path if self.best else None
+        return Provenance(
+            solution=self.project.relative(candidate),
+            solution_sha256=files.file_sha256(candidate),
+            definition_sha256=self.file.sha256,
+            best=self.project.relative(best) if best else None,
+            best_sha256=files.file_sha256(best) if best else None,
+            lab_sha256=provenance.lab_sha256(),
+            gate_version=GATE_VERSION,
+            seed=seed,
+            machine=machine,
+            measured=this_minute(),
+        )

@@ -9,7 +9,8 @@ from warpsmith.core import gate_rules
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import BEST, UnseenShapes
 from warpsmith.core.trust import Check
-from warpsmith.lab.grading import shapes
+from warpsmith.lab.grading import free_axes, shapes
+from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.timing import timing
 from warpsmith.lab.timing.samples import Samples
 from warpsmith.lab.timing.session import SOLUTION, Session
@@ -59,10 +60,12 @@ def describe_large_loss(classes: Iterable[UnseenShapes]) -> str:
     return ""
 
 
-def missing_shapes(drawn: Sequence[Workload]) -> list[Check]:
-    """Return a check that did not run where no shape could be drawn; none otherwise."""
-    reason = "the definition draws its own inputs, or its callers promise in words what they pass"
-    return [] if drawn else [Check(name="unseen shapes", ran=False, how=reason)]
+def missing_shapes(file: DefinitionFile, drawn: Sequence[Workload]) -> list[Check]:
+    """Return a check that did not run where axes keep their declared sizes, or no shape was drawn; none
+    otherwise."""
+    fixed = "; ".join(f"`{axis}` keeps its sizes: {reason}" for axis, reason in free_axes.fixed_axes(file).items())
+    reason = fixed or ("" if drawn else "no size that was drawn fits the others")
+    return [Check(name="unseen shapes", ran=False, how=reason)] if reason else []
 
 
 def _time_speedup(open_session: Callable[[Workload], Session], workload: Workload) -> float:

@@ -16,11 +16,14 @@ from math import gcd, prod
 
 from warpsmith.core.arithmetic.dtype import is_floating
 from warpsmith.core.definition import Workload
-from warpsmith.lab.grading import odd, rows
+from warpsmith.lab.grading import free_axes, odd, rows
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
 
 _EVEN = 0.5
+
+_ROW = "*"
+"""Stands for all axes but the last: a single row."""
 
 Sizes = dict[str, int]
 """Axis to its size."""
@@ -32,7 +35,7 @@ CLASSES = ("near", "edge", "tiny", "skewed", "round", "long", "middle", "larger"
 def draw_class_workloads(
     file: DefinitionFile, judged: Sequence[Workload], *, interpreted: bool = False, seed: int | None = None
 ) -> list[Workload]:
-    """Draw some edge, a skewed, a round, some tiny workloads and one that is long along each axis, which the
+    """Draw some edge, a skewed, some round and tiny workloads and one that is long along each axis, which the
     reference can compute; fewer where axes are bound, and a small edge alone where calls are interpreted.
 
     Args:
@@ -41,13 +44,15 @@ def draw_class_workloads(
         judged: workloads of the judgement that they are derived from; they have the types that it is about.
         seed: seed of the draw; by default a new one.
     """
-    axes, chance = odd.variable_axes(file), random.Random(secrets.randbits(62) if seed is None else seed)
+    axes, chance = free_axes.drawable_axes(file), random.Random(secrets.randbits(62) if seed is None else seed)
     if not axes:
         return []
     longest, most = _longest(judged, axes), input_rules.NEAR_ELEMENTS
     edges = [f"edge-{axis}" for axis in chance.sample(axes, min(len(axes), input_rules.EDGE_SHAPES))]
     row_axis = None if interpreted else rows.find_row_axis(file)  # it runs the reference
-    kinds = [*edges, "round", *(f"tiny-{index}" for index in range(input_rules.TINY_SHAPES))]
+    edges += [f"edge-{_ROW}"] * (len(axes) > input_rules.EDGE_SHAPES)
+    rounds = (f"round-{step}" for step in input_rules.ROUND_SIZES if step <= max(longest.values()))
+    kinds = [*edges, *rounds, *(f"tiny-{index}" for index in range(input_rules.TINY_SHAPES))]
     kinds += [f"long-{axis}" for axis in axes] + ["skewed"] * (len(axes) > 1)
     if interpreted:
         kinds, most = ["edge"], input_rules.NEAR_ELEMENTS_INTERPRETED
@@ -55,10 +60,14 @@ def draw_class_workloads(
     drawn = []
     for kind in kinds:
         for declared in chance.sample(judged, len(judged)):
-            small = odd.scale_down(file, declared, axes, most)
+            small = odd.scale_down(
+                file, declared, axes, min(most, input_rules.ROUND_ELEMENTS) if kind.startswith("round") else most
+            )
             sizes = _draw_sizes(kind, small, longest, factors, chance)
-            workload = _vary_scalars(file, odd.resize(small, f"{kind}-{declared.name}"[:80], sizes), chance)
-            if odd.reference_holds(file, workload):
+            plain = odd.resize(small, f"{kind}-{declared.name}"[:80], sizes)
+            tries = (_vary_scalars(file, plain, chance), *([plain] if file.inputs else []))
+            fitting = (free_axes.fit_workload(file, small, each) for each in tries)
+            if workload := next(filter(None, fitting), None):
                 drawn.append(workload)
                 break
     return drawn
@@ -81,7 +90,9 @@ def draw_larger_workload(
     row_axis = rows.find_row_axis(file) if room > input_rules.LARGER_FACTORS[0] else None
     for axis in chance.sample(axes, len(axes)) if room > input_rules.LARGER_FACTORS[0] else ():
         least, most = _factors(file, axis, row_axis)
-        length = int(largest.axes[axis] * chance.uniform(least, min(most, room)))
+        if axis == row_axis or not _list_sums(file):
+            most = max(most, input_rules.FAR_ELEMENTS / max(definition.elements(largest), 1))
+        length = int(largest.axes[axis] * least * (min(most, room) / least) ** chance.random())
         length = length // input_rules.TILE * input_rules.TILE + chance.randrange(1, input_rules.TILE)
         workload = rows.shorten(largest, axis, length).model_copy(
             update={"name": f"larger-{largest.name}"[:80], "set": "full"}
@@ -97,7 +108,7 @@ def draw_close_workload(
     """Draw a workload whose sizes are up to `NEAR_DISTANCE` from those of the largest judged one, where that is
     too large for the other near ones; None without one. Arguments as in `draw_class_workloads`."""
     chance = random.Random(secrets.randbits(62) if seed is None else seed)
-    definition, axes = file.definition, odd.variable_axes(file)
+    definition, axes = file.definition, free_axes.drawable_axes(file)
     largest = max(judged, key=definition.elements)
     if not axes or definition.elements(largest) <= input_rules.NEAR_ELEMENTS:
         return None
@@ -158,7 +169,7 @@ def shape_class(workload: Workload) -> str:
 def _free_axes(file: DefinitionFile) -> list[str]:
     """Return the axes that may get another length: those of any size, or the one that inputs are drawn along."""
     along = file.definition.drawn_along
-    return odd.variable_axes(file) or ([along] if along else [])
+    return free_axes.drawable_axes(file) or ([along] if along else [])
 
 
 def _longest(judged: Sequence[Workload], axes: Sequence[str]) -> Sizes:
@@ -179,12 +190,17 @@ def _draw_sizes(
     first, *others = chance.sample(list(longest), len(longest))
     kind, _, along = kind.partition("-")
     match kind:
+        case "edge" if along == _ROW:
+            *ones, last = longest
+            return {**dict.fromkeys(ones, 1), last: sizes[last]}
         case "edge":
             others = [axis for axis in longest if axis != (along or first)]
             others_short = chance.sample(others, chance.randrange(max(len(others), 1)))
             return {**sizes, **dict.fromkeys((along or first, *others_short), 1)}
         case "round":
-            return _round_sizes(small, longest, chance)
+            return _round_sizes(small, longest, int(along), chance) or _round_axis(
+                tiny, longest, int(along), chance
+            )
         case "tiny":
             return tiny
         case "long":
@@ -196,43 +212,51 @@ def _draw_sizes(
             return {**sizes, first: longer, others[0]: max(1, sizes[others[0]] // factor)}
 
 
-def _round_sizes(small: Workload, longest: Sizes, chance: random.Random) -> Sizes:
-    """Return odd multiples of one of `ROUND_SIZES` up to a size and its double: callers use such sizes, and
-    twice that tile leaves a tail of half."""
-    step = chance.choice(input_rules.ROUND_SIZES)
-    sizes = {}
-    for axis, most in longest.items():
-        fitting = range(step, min(most, 2 * small.axes[axis]) + 1, 2 * step)
-        sizes[axis] = chance.choice(fitting) if fitting else small.axes[axis]
-    return sizes
+def _round_sizes(small: Workload, longest: Sizes, step: int, chance: random.Random) -> Sizes:
+    """Return odd multiples of a step, which leave a tail of half of a tile of twice the step: more than one tile,
+    and up to a size and its double, along each axis that has room; empty if none has."""
+    room = {axis: range(3 * step, min(most, 2 * small.axes[axis]) + 1, 2 * step) for axis, most in longest.items()}
+    sizes = {axis: chance.choice(fitting) for axis, fitting in room.items() if fitting}
+    return {**small.axes, **sizes} if sizes else {}
+
+
+def _round_axis(tiny: Sizes, longest: Sizes, step: int, chance: random.Random) -> Sizes:
+    """Return tiny sizes, and an odd multiple of a step along an axis that has room for one; there is one."""
+    axis = chance.choice([axis for axis, most in longest.items() if most >= step])
+    return {**tiny, axis: chance.choice(range(step, min(longest[axis], 8 * step) + 1, 2 * step))}
 
 
 def _factors(file: DefinitionFile, axis: str, row_axis: str | None) -> tuple[float, float]:
     """Return the least and the largest factor of a size along an axis over the largest judged one."""
-    definition = file.definition
     least, usual, most = input_rules.LARGER_FACTORS
-    sums = [
+    states_length = all(axis in re.findall(r"\w+", text) for text in _list_sums(file))
+    return least, most if axis == row_axis or states_length else usual
+
+
+def _list_sums(file: DefinitionFile) -> list[str]:
+    """Return the reduction length of each output that is rounded."""
+    definition = file.definition
+    return [
         definition.tolerance_of(name).reduction
         for name, spec in definition.outputs.items()
         if is_floating(definition.dtype(spec, definition.workloads[0]))
     ]
-    states_length = all(axis in re.findall(r"\w+", text) for text in sums)
-    return least, most if axis == row_axis or states_length else usual
 
 
 def _vary_scalars(file: DefinitionFile, workload: Workload, chance: random.Random) -> Workload:
     """Give each number another value of its range, by chance a limit of it; a switch is thrown by chance.
 
-    Numbers of a definition that draws its own inputs stay, since they may belong to its axes.
+    Integers of a definition that draws its own inputs stay unless it says what they are between, since they may
+    belong to its axes.
     """
-    if file.inputs is not None:
-        return workload
     varied: dict[str, float | int | bool] = {}
     for name, value in file.definition.scalars(workload).items():
         least, most = file.definition.scalar_range(name)
         if isinstance(value, bool):
             varied[name] = chance.random() < _EVEN
         elif isinstance(value, int):
+            if file.inputs is not None and file.definition.scalar_inputs[name].between is None:
+                continue
             varied[name] = chance.randint(int(least), int(most))
         else:
             varied[name] = _draw_between(least, most, chance)

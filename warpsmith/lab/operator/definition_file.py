@@ -45,6 +45,9 @@ class DefinitionFile:
     """Other implementations with the reference's signature."""
     moved: dict[str, bool] = field(default_factory=dict, repr=False, compare=False)
     """Output to True if it holds nothing but values of inputs; empty until `moved_outputs` has tried it."""
+    tried: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+    """Axis to why `inputs` and the reference fail at other sizes of it, empty if they do not; empty until
+    `drawable_axes` has tried them."""
 
     def outputs(self, result: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever a function returned
         """Name the values that the reference, or a function like it, returned.

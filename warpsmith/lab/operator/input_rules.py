@@ -11,6 +11,10 @@ from typing import Final
 ODD_SIZES: Final[Mapping[str, int]] = {"ones": 1, "primes": 67, "uneven": 129}
 """Size of every variable axis in the odd workloads that the lab derives. No tile divides the last two."""
 
+TRIED_STEPS: Final = (3, -3, 129)
+"""Elements by which an axis gets longer where it is tried whether a definition's own inputs come at other sizes.
+The first that works is enough. Chosen: small steps, and one beyond a small tile."""
+
 NEAR_SHAPES: Final = 4
 """Unseen shapes near the declared ones that a judgement draws at most. Chosen to bound the time of a judgement."""
 
@@ -44,8 +48,11 @@ TINY_SIZE: Final = 17
 TINY_SHAPES: Final = 3
 """Tiny shapes that a judgement draws. Chosen: they take no time."""
 
-ROUND_SIZES: Final = (16, 32, 64)
+ROUND_SIZES: Final = (8, 16, 32, 64, 128)
 """Divisors of the sizes of a round shape, which callers use. Chosen: what tiles divide, or tails have."""
+
+ROUND_ELEMENTS: Final = 1 << 17
+"""Elements of a workload that a round shape is derived from. Chosen: there is one for each of `ROUND_SIZES`."""
 
 WHOLE_ELEMENTS: Final[Mapping[str, int]] = {"cpu": 1 << 24, "cuda": 1 << 28}
 """Elements of a drawn shape, by device, above which only sampled rows are graded. Chosen to bound the time."""
@@ -54,6 +61,10 @@ LARGER_FACTORS: Final = (1.05, 1.5, 4.0)
 """Least factor of a drawn size over the largest judged one; largest factor along an axis of whose sums the
 definition does not say how long they are; and along any other. Chosen: an honest sum may lose its precision in a
 much longer one. Beyond the second factor, rounding errors of a sum need not cancel."""
+
+FAR_ELEMENTS: Final = 1 << 22
+"""Elements up to which the largest drawn size goes along an axis of rows, or where no result is rounded. Chosen:
+callers have more rows than a small definition, and counters of 16 bits overflow."""
 
 LARGER_BYTES: Final[Mapping[str, int]] = {"cpu": 1 << 30, "cuda": 1 << 32}
 """Bytes of a call at that shape, at most, by device. Chosen to bound its time."""
@@ -124,6 +135,12 @@ HEAVY_FACTOR: Final = 64
 LARGEST_POSITIONS: Final = (1 << 12, 1 << 20)
 """Integers without a declared range are below one of these, by chance, beside floating-point numbers. Chosen:
 tokens of a sequence, which many references can still compute with, and of the longest."""
+
+SENTINEL_SHARE: Final = 0.125
+"""Share of the integers of an input that are a number of the call which it may hold by a promise. Chosen."""
+
+SENTINEL_ELEMENTS: Final = 16
+"""Elements that such an input needs. Chosen: a mean over nothing else is none."""
 
 SPARSE_SHARE: Final = 0.05
 """Share of the values that the distribution `sparse` keeps. Chosen."""

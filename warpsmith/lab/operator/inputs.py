@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from math import log2, prod
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from warpsmith.core.arithmetic.dtype import DTYPES, is_floating
 from warpsmith.core.arithmetic.expression import evaluate
 from warpsmith.core.definition import DEPENDENT_INTEGERS, Definition, TensorSpec, Workload
-from warpsmith.errors import BadDefinition, MachineFailed
+from warpsmith.errors import BadDefinition, CompanionFailed
 from warpsmith.lab.operator import captured, input_rules
 from warpsmith.lab.operator.captured import CapturedCalls
 from warpsmith.lab.operator.definition_file import DefinitionFile
@@ -129,7 +130,31 @@ class Inputs:
             or self._tensors(spec, distribution, quick, count)
             for name, spec in specs.items()
         }
+        for name, number in self._sentinels.items() if distribution is not None else ():
+            drawn[name] = [self._place_sentinel(tensor, number) for tensor in drawn[name]]
         yield from ({name: tensors[part] for name, tensors in drawn.items()} for part in range(count))
+
+    @cached_property
+    def _sentinels(self) -> dict[str, int]:
+        """Input of integers to the number that it may hold too, by a promise such as `label == ignore_index`."""
+        definition, sentinels = self._definition, {}
+        numbers = definition.scalars(self._workload)
+        for promise in definition.constraints:
+            for word, number in re.findall(r"(\w+)(?:\[[^]]*\])?\s*==\s*(\w+)", promise):
+                name = word if word in definition.tensor_inputs else f"{word}s"
+                spec, value = definition.tensor_inputs.get(name), numbers.get(number)
+                if spec and type(value) is int and not is_floating(definition.dtype(spec, self._workload)):
+                    sentinels[name] = value
+        return sentinels
+
+    def _place_sentinel(self, drawn: torch.Tensor, number: int) -> torch.Tensor:
+        """Return integers a few of which are the number; few tensors stay as they are."""
+        import torch
+
+        if drawn.numel() < input_rules.SENTINEL_ELEMENTS:
+            return drawn
+        chance = torch.rand(drawn.shape, generator=self._generator, device=self._device)
+        return drawn.masked_fill(chance < input_rules.SENTINEL_SHARE, number)
 
     def _cut(self, count: int) -> Iterator[dict[str, torch.Tensor]]:
         """Make one longer draw along the definition's axis and cut it into parts."""
@@ -158,8 +183,15 @@ class Inputs:
             drawn: dict[str, torch.Tensor] = self._file.inputs(workload, self._generator, self._device)
         except Exception as error:
             raise BadDefinition(f"{self._file.path}: inputs() fails: {type(error).__name__}: {error}") from error
-        if set(drawn) != set(self._definition.tensor_inputs):
+        if not isinstance(drawn, dict) or set(drawn) != set(self._definition.tensor_inputs):
             raise BadDefinition(f"{self._file.path}: inputs() must return {list(self._definition.tensor_inputs)}.")
+        for name, spec in self._definition.tensor_inputs.items():
+            shape = self._definition.shape(spec, workload)
+            if tuple(drawn[name].shape) != shape:
+                raise BadDefinition(
+                    f"{self._file.path}: inputs() draws `{name}` as {tuple(drawn[name].shape)} at "
+                    f"{workload.name}, but its shape is {shape}."
+                )
         return drawn
 
     @cached_property
@@ -261,7 +293,7 @@ class Inputs:
             numbers = [int(evaluate(text, self._definition.sizes(self._workload))) for text in texts]
             drawn = self._drawn_integers(kind, numbers, shape)
         except torch.OutOfMemoryError as error:
-            raise MachineFailed(f"The device has no memory left for inputs: {error}") from error
+            raise CompanionFailed(f"The device has no memory left for inputs: {error}") from error
         except (ValueError, RuntimeError) as error:
             forms = ", ".join(INTEGERS)
             raise BadDefinition(
@@ -424,7 +456,8 @@ def _shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.
         case "uniform":
             return torch.rand(values.shape, **options)
         case "large":
-            return values * input_rules.LARGE_FACTOR
+            values = values * input_rules.LARGE_FACTOR
+            return (2 * values).round() / 2 if int(torch.randint(2, (), **options)) else values  # halves are ties
         case "tiny":
             return values * input_rules.TINY_FACTOR
         case "shifted":

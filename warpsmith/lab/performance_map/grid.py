@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.errors import Misuse
-from warpsmith.lab.grading import odd
+from warpsmith.lab.grading import free_axes
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.tuning.sizes import parse_size
 
@@ -36,7 +36,7 @@ def map_workloads(file: DefinitionFile, count: int, sizes: Sequence[str] = ()) -
     Raises:
         Misuse: a size is none, or an axis may not have it; there are fewer than two shapes, or too many.
     """
-    definition, free = file.definition, odd.variable_axes(file)
+    definition, free = file.definition, free_axes.variable_axes(file)
     timed = definition.select("representative", "full")
     extra = [_named_workload(definition, timed, free, size) for size in dict.fromkeys(sizes)]
     chosen = [*timed, *extra]

@@ -24,7 +24,7 @@ from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Status
 from warpsmith.core.text import Tell
 from warpsmith.errors import BadDefinition
-from warpsmith.lab.grading import correctness, odd
+from warpsmith.lab.grading import correctness, free_axes, odd
 from warpsmith.lab.grading.correctness import Truth
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
@@ -104,6 +104,8 @@ class DefinitionProof(Model):
     """Change of the definition that refuses the first of them; empty if it is proven."""
     integers: dict[str, str] = {}
     """Input of integers to the least and the largest one in a draw of most of them."""
+    fixed: dict[str, str] = {}
+    """Axis that keeps its declared sizes in judgements to the reason."""
 
 
 @dataclass
@@ -210,6 +212,7 @@ class _Proof:
             counterexamples=counterexamples,
             mend=mended,
             integers={name: drawn for name, (_, drawn) in self._integers.items()},
+            fixed=free_axes.fixed_axes(self._file),
         )
 
     def _workloads(self) -> list[Workload]:

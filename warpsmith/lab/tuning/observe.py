@@ -14,7 +14,7 @@ from warpsmith.core.definition import Workload
 from warpsmith.core.profile import Observations, Point
 from warpsmith.errors import SolutionFailed
 from warpsmith.lab.gate.request import Request
-from warpsmith.lab.grading import odd
+from warpsmith.lab.grading import free_axes
 from warpsmith.lab.machine import contention, hardware, system
 from warpsmith.lab.timing import statistics
 from warpsmith.lab.timing.arenas import Arenas, allocate_arenas
@@ -142,7 +142,7 @@ class _Observer:
 
 def _fractions(largest: Workload, request: Request) -> list[Workload]:
     """Return the largest workload at fractions of its first variable axis; none without one."""
-    variable = odd.variable_axes(request.file)
+    variable = free_axes.variable_axes(request.file)
     if not variable:
         return []
     axis = variable[0]

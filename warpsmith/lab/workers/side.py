@@ -27,7 +27,7 @@ from warpsmith.core.definition import Definition, Tolerance
 from warpsmith.core.evaluation import Resources, Status
 from warpsmith.core.text import quote_foreign
 from warpsmith.core.trust import Check
-from warpsmith.errors import MachineFailed
+from warpsmith.errors import CompanionFailed, MachineFailed
 from warpsmith.lab.workers import compiled_cache, process
 from warpsmith.lab.workers.arena import Arena
 from warpsmith.lab.workers.channel import Channel, ChannelClosed, Message
@@ -203,15 +203,15 @@ class WorkerHost:
         try:
             self._channel.send(message, files)
         except ChannelClosed as error:
-            raise MachineFailed("The worker host died; something killed it.") from error
+            raise CompanionFailed("The worker host died; something killed it.") from error
 
     def _answer(self) -> Message:
         if not self._channel.wait(time.monotonic() + _START_SECONDS, 1.0, lambda: None):
-            raise MachineFailed("The worker host does not answer; check whether the machine is out of memory.")
+            raise CompanionFailed("The worker host does not answer; check whether the machine is out of memory.")
         try:
             return self._channel.receive()[0]
         except ChannelClosed as error:
-            raise MachineFailed(
+            raise CompanionFailed(
                 f"The worker host died; check that torch is installed (`{install_command('lab')}`)."
             ) from error
 
@@ -311,6 +311,16 @@ class Side:
         """Return why `read` cannot be used on this machine, or None if it can."""
         reason: str | None = self._start_report()["unreadable"]
         return reason
+
+    def delivery_check(self, device: str) -> Check:
+        """Return how its outputs are read when it answers, on `cpu` or `cuda`."""
+        name = "outputs at the answer"
+        if device != "cpu":
+            return Check(
+                name=name, ran=True, how="delivered inside the grader's time, against the reference's delivery"
+            )
+        reason = self.unreadable_reason()
+        return Check(name=name, ran=reason is None, how=reason or "read out of the stopped worker")
 
     def descendants(self) -> list[int]:
         """List the living processes that the worker started."""
@@ -428,7 +438,7 @@ class Side:
             try:
                 report = self._receive("starting")
             except SideFailed as failure:
-                raise MachineFailed(f"A worker could not be started: {failure.message}.") from failure
+                raise CompanionFailed(f"A worker could not be started: {failure.message}.") from failure
             self._report = report | {"unreadable": self._cannot_read(report["witness"])}
         return self._report
 

@@ -1,0 +1,100 @@
+"""Axes that callers may give other sizes: by promises in words, and by trying a definition's own inputs."""
+
+from __future__ import annotations
+
+import pytest
+from lab_samples import HEAD
+
+from warpsmith.lab.grading import free_axes, odd, shapes
+
+MATRIX = (
+    HEAD
+    + """
+definition = Definition(
+    name="pairs", description="y = x + its other half",
+    axes={"rows": "rows", "cols": "columns", "heads": 2},
+    inputs={"x": TensorSpec(shape=("rows", "cols")), "bias": ScalarSpec(value=0.5)},
+    outputs={"y": TensorSpec(shape=("rows", "cols"))},
+    flops="rows * cols",
+    workloads=tuple(Workload(name=f"w{rows}", axes={"rows": rows, "cols": 96}) for rows in (64, 32)),
+)
+def reference(x, bias):
+    return x + bias
+"""
+)
+
+OWN = """
+
+def inputs(workload, generator, device):
+    rows, cols = (workload.axes[name] for name in ("rows", "cols"))
+    SETUP
+    return {"x": torch.randn(rows, cols, generator=generator, device=device)}
+"""
+
+
+@pytest.mark.parametrize(
+    ("promise", "free"),
+    [
+        ("x is finite", ["rows", "cols"]),
+        ("ids are below rows", ["cols"]),
+        ("0 <= x[r, c] < rows + cols", ["rows", "cols"]),
+        ("x has a multiple of 8 rows", ["cols"]),
+        ("x has an even size", []),
+        ("sizes are as given", []),
+        ("the vocabulary is a multiple of 8", []),
+        ("columns are even", ["rows"]),
+        ("a multiple of 2 columns", ["rows"]),
+        ("columns are even, and so is the length of a row", []),
+    ],
+)
+def test_a_promise_binds_the_axes_that_it_names_or_describes(workshop, promise, free):
+    text = MATRIX.replace("workloads=", f"constraints=({promise!r},), workloads=")
+    assert free_axes.variable_axes(workshop.load("pairs", text)) == free
+
+
+def load_own(workshop, setup, along=""):
+    text = MATRIX.replace("workloads=", f'drawn_along="{along}", workloads=') if along else MATRIX
+    return workshop.load("pairs", text + OWN.replace("SETUP", setup))
+
+
+@pytest.mark.parametrize(
+    ("setup", "free"),
+    [
+        ("rows = rows if rows in (32, 64) else 7", ["cols"]),
+        ("", ["rows", "cols"]),
+        ("assert rows < 70", ["rows", "cols"]),
+        ("cols = 96", ["rows"]),
+        ("assert cols % 32 == 0", ["rows"]),
+    ],
+)
+def test_own_inputs_are_tried_at_other_sizes(workshop, setup, free):
+    file = load_own(workshop, setup)
+    assert free_axes.variable_axes(file) == []
+    assert free_axes.drawable_axes(file) == free
+    fixed = free_axes.fixed_axes(file)
+    assert set(fixed) == {"rows", "cols"} - set(free)
+    assert all("inputs()" in reason for reason in fixed.values())
+
+
+def test_own_inputs_vary_along_the_axis_that_they_name(workshop):
+    file = load_own(workshop, "", along="rows")
+    assert free_axes.variable_axes(file) == free_axes.drawable_axes(file) == ["rows"]
+    assert "drawn along `rows`" in free_axes.fixed_axes(file)["cols"]
+
+
+def test_sizes_that_do_not_fit_together_come_one_by_one(workshop):
+    file = load_own(workshop, "assert rows < cols")
+    derived = {workload.name: workload.axes for workload in odd.derive_odd_workloads(file)}
+    assert derived["odd-primes"] == {"rows": 67, "cols": 96}
+    assert derived["odd-ones"] == {"rows": 1, "cols": 96}
+    near = odd.draw_near_workloads(file)
+    assert len(near) == 2
+    assert all(workload.axes["rows"] % 8 and workload.axes["cols"] % 8 for workload in near)
+
+
+def test_a_judgement_draws_only_sizes_that_own_inputs_take(workshop):
+    file = load_own(workshop, "assert rows <= 2 * cols")
+    drawn = shapes.draw_class_workloads(file, file.definition.workloads)
+    assert drawn
+    assert all(workload.axes["rows"] <= 2 * workload.axes["cols"] for workload in drawn)
+    assert len({workload.scalars["bias"] for workload in drawn}) > 1
