@@ -52,6 +52,20 @@ def test_a_promise_binds_the_axes_that_it_names_or_describes(workshop, promise, 
     assert free_axes.variable_axes(workshop.load("pairs", text)) == free
 
 
+def test_a_promise_about_an_input_called_lengths_binds_no_axis(workshop):
+    lengths = 'TensorSpec(shape=("rows",), dtype="int32", distribution="integers:1:cols + 1")'
+    text = MATRIX.replace('"bias": ScalarSpec(value=0.5)', f'"lengths": {lengths}').replace(
+        "bias", "lengths[:, None]"
+    )
+    text = text.replace("def reference(x, lengths[:, None])", "def reference(x, lengths)")
+    text = text.replace("workloads=", 'constraints=("1 <= lengths <= cols",), workloads=')
+    file = workshop.load("pairs", text)
+    assert free_axes.variable_axes(file) == ["rows", "cols"]
+    assert any(
+        workload.axes["cols"] > 96 for workload in shapes.draw_class_workloads(file, file.definition.workloads)
+    )
+
+
 def load_own(workshop, setup, along=""):
     text = MATRIX.replace("workloads=", f'drawn_along="{along}", workloads=') if along else MATRIX
     return workshop.load("pairs", text + OWN.replace("SETUP", setup))
@@ -97,4 +111,4 @@ def test_a_judgement_draws_only_sizes_that_own_inputs_take(workshop):
     drawn = shapes.draw_class_workloads(file, file.definition.workloads)
     assert drawn
     assert all(workload.axes["rows"] <= 2 * workload.axes["cols"] for workload in drawn)
-    assert len({workload.scalars["bias"] for workload in drawn}) > 1
+    assert len({workload.scalars.get("bias") for workload in drawn}) > 1

@@ -54,6 +54,19 @@ def test_a_single_row_and_a_tail_of_half_of_each_tile(workshop):
             assert step > 32 or tail.axes["c"] % (2 * step) == step < tail.axes["c"]
 
 
+def test_many_axes_do_not_multiply_to_large_tensors(workshop):
+    text = CUBE.replace('"c": "features"', '"c": "features", "d": 1 << 12').replace('"b", "c")', '"b", "c", "d")')
+    text = text.replace('{"a": 8, "b": 40, "c": 200}', '{"a": 4, "b": 4, "c": 8}').replace('"c": 128', '"c": 16')
+    file = workshop.load("square", text.replace('"b": 64', '"b": 16'))
+    most = input_rules.NEAR_ROOM * input_rules.NEAR_ELEMENTS
+    for seed in range(3):
+        drawn = shapes.draw_class_workloads(file, file.definition.workloads, seed=seed)
+        assert {"long-a", "long-b", "long-c"} < {workload.name[:6] for workload in drawn}
+        for workload in drawn:
+            limit = input_rules.LONG_ELEMENTS if workload.name.startswith("long-") else most
+            assert file.definition.elements(workload) <= limit, workload
+
+
 def test_rows_and_counters_go_far_beyond_small_definitions(workshop):
     rounded = workshop.load("square", SQUARE.replace("return x * x", "return x.cumsum(0)"))
     assert _longest_drawn(rounded) <= input_rules.LARGER_FACTORS[1] * 5000 + input_rules.TILE

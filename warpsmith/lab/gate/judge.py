@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from warpsmith import languages
@@ -120,17 +121,16 @@ class _Gate:
         self.device = "cuda" if request.page.target.kind == "gpu" else "cpu"
         definition = request.file.definition
         declared = definition.select("odd") or odd.derive_odd_workloads(request.file)
-        self.odd = [*declared, *odd.draw_near_workloads(request.file, interpreted=self.interpreted)]
         self.timed = definition.select(*request.sets)
         self.sampled: list[Workload] = []
-        self.odd += shapes.draw_class_workloads(request.file, self.timed, interpreted=self.interpreted)
+        near = odd.draw_near_workloads(request.file, interpreted=self.interpreted, device=self.device)
+        by_class = partial(shapes.draw_class_workloads, interpreted=self.interpreted, device=self.device)
+        self.odd = [*declared, *near, *by_class(request.file, self.timed)]
         if not self.interpreted:
-            most = input_rules.LARGER_BYTES[self.device]
-            larger = shapes.draw_larger_workload(request.file, self.timed, most)
+            larger = shapes.draw_larger_workload(request.file, self.timed, input_rules.LARGER_BYTES[self.device])
             between = (shapes.draw_close_workload, shapes.draw_middle_workload)
             self.sampled = [w for w in (*(draw(request.file, self.timed) for draw in between), larger) if w]
-        drawn = (*self.odd, *self.sampled)
-        self.drawn = [workload for workload in drawn if shapes.shape_class(workload) != "declared"]
+        self.drawn = [w for w in (*self.odd, *self.sampled) if shapes.shape_class(w) != "declared"]
         self.timed_unseen = unseen.choose_timed(definition, self.drawn, self.device) if request.best else []
         self._timing_parts = 2 + len(request.peers) + bool(request.best)  # about as many as sides
         timings = 0 if self._untimed_reason else self._timing_parts * (2 if request.best else 1)

@@ -52,23 +52,23 @@ def fixed_axes(file: DefinitionFile) -> dict[str, str]:
     return fixed
 
 
-def reference_holds(file: DefinitionFile, workload: Workload) -> bool:
+def reference_holds(file: DefinitionFile, workload: Workload, device: str = "cpu") -> bool:
     """Return True if the reference can compute the workload, and stays within its bound."""
-    return not _describe_failure(file, workload)
+    return not _describe_failure(file, workload, device)
 
 
-def fit_workload(file: DefinitionFile, base: Workload, wanted: Workload) -> Workload | None:
+def fit_workload(file: DefinitionFile, base: Workload, wanted: Workload, device: str = "cpu") -> Workload | None:
     """Return the wanted workload if the reference holds there; None otherwise.
 
     Where a definition draws its own inputs, sizes may have to fit each other: it then returns the base with as
     many of the wanted sizes as hold together, one axis after another, and None if none does.
     """
-    if reference_holds(file, wanted):
+    if reference_holds(file, wanted, device):
         return wanted
     axes = base.axes
     for axis in wanted.axes if file.inputs else ():
         other = wanted.model_copy(update={"axes": {**axes, axis: wanted.axes[axis]}})
-        if other.axes != axes and reference_holds(file, other):
+        if other.axes != axes and reference_holds(file, other, device):
             axes = other.axes
     return None if axes == base.axes else wanted.model_copy(update={"axes": axes})
 
@@ -92,10 +92,10 @@ def _try_axis(file: DefinitionFile, axis: str) -> str:
     return failure
 
 
-def _describe_failure(file: DefinitionFile, workload: Workload) -> str:
+def _describe_failure(file: DefinitionFile, workload: Workload, device: str = "cpu") -> str:
     """Return why a workload cannot be judged, empty if it can: the reference computes it within its bound."""
     try:
-        drawn = Inputs(file, workload, secrets.randbits(62), "cpu").draw()
+        drawn = Inputs(file, workload, secrets.randbits(62), device).draw()
         truth = correctness.compute_truth(file, workload, drawn)
         grade = correctness.grade_reference(file, workload, drawn, truth)
     except (BadDefinition, ValueError) as error:
@@ -107,7 +107,8 @@ def _unbound_axes(definition: Definition) -> list[str]:
     """Return the axes without a promise in words; none where one is about sizes that it does not name."""
     bound: set[str] = set()
     for promise in definition.constraints:
-        about_sizes = re.search(_SIZE_WORDS, promise, re.IGNORECASE)
+        text = re.sub(rf"\b({'|'.join(map(re.escape, definition.inputs))})\b", "", promise)  # such as `lengths`
+        about_sizes = re.search(_SIZE_WORDS, text, re.IGNORECASE)
         names, rest = set(re.findall(r"\w+", promise)) & set(definition.axes), ""
         if about_sizes and not names:
             names, rest = _described_axes(definition, promise)

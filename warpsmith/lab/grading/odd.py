@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import secrets
+from collections.abc import Sequence
 from math import prod
 
 from warpsmith.core.definition import Workload, WorkloadSet
@@ -46,6 +47,7 @@ def draw_near_workloads(
     *,
     interpreted: bool = False,
     seed: int | None = None,
+    device: str = "cpu",
 ) -> list[Workload]:
     """Draw unseen workloads near those of a set, with no size a multiple of eight.
 
@@ -63,7 +65,7 @@ def draw_near_workloads(
         small = scale_down(file, workload, variable, elements)
         axes = {name: draw_near_size(small.axes[name], chance) for name in variable}
         wanted = resize(small, f"near-{workload.name}"[:80], axes)
-        if len(workloads) < count and (near := free_axes.fit_workload(file, small, wanted)):
+        if len(workloads) < count and (near := free_axes.fit_workload(file, small, wanted, device)):
             workloads.append(near)
     return workloads
 
@@ -74,10 +76,20 @@ def resize(workload: Workload, name: str, axes: dict[str, int]) -> Workload:
 
 
 def scale_down(file: DefinitionFile, workload: Workload, variable: list[str], most: int) -> Workload:
-    """Halve the longest axis until the tensors have at most `most` elements."""
-    while file.definition.elements(workload) > most:
+    """Halve the longest axis until the tensors have at most `most` elements, or `NEAR_ROOM` times as many where no
+    axis is longer than a tile."""
+    whole_tiles = halve_longest(file, workload, variable, most, input_rules.TILE)
+    return halve_longest(file, whole_tiles, variable, input_rules.NEAR_ROOM * most)
+
+
+def halve_longest(
+    file: DefinitionFile, workload: Workload, variable: Sequence[str], most: int, least: int = 1
+) -> Workload:
+    """Halve the longest of some axes until the tensors have at most `most` elements, or none is longer than
+    `least`."""
+    while variable and file.definition.elements(workload) > most:
         longest = max(variable, key=lambda name: workload.axes[name])
-        if workload.axes[longest] <= input_rules.TILE:
+        if workload.axes[longest] <= least:
             break
         workload = resize(workload, workload.name, {longest: workload.axes[longest] // 2})
     return workload

@@ -33,7 +33,12 @@ CLASSES = ("near", "edge", "tiny", "skewed", "round", "long", "middle", "larger"
 
 
 def draw_class_workloads(
-    file: DefinitionFile, judged: Sequence[Workload], *, interpreted: bool = False, seed: int | None = None
+    file: DefinitionFile,
+    judged: Sequence[Workload],
+    *,
+    interpreted: bool = False,
+    seed: int | None = None,
+    device: str = "cpu",
 ) -> list[Workload]:
     """Draw some edge, a skewed, some round and tiny workloads and one that is long along each axis, which the
     reference can compute; fewer where axes are bound, and a small edge alone where calls are interpreted.
@@ -43,6 +48,7 @@ def draw_class_workloads(
         interpreted: calls are interpreted, which takes a thousand times as long.
         judged: workloads of the judgement that they are derived from; they have the types that it is about.
         seed: seed of the draw; by default a new one.
+        device: device on which the reference is tried, `cpu` or `cuda`.
     """
     axes, chance = free_axes.drawable_axes(file), random.Random(secrets.randbits(62) if seed is None else seed)
     if not axes:
@@ -65,8 +71,9 @@ def draw_class_workloads(
             )
             sizes = _draw_sizes(kind, small, longest, factors, chance)
             plain = odd.resize(small, f"{kind}-{declared.name}"[:80], sizes)
+            plain = _bound_elements(file, plain, kind, axes)
             tries = (_vary_scalars(file, plain, chance), *([plain] if file.inputs else []))
-            fitting = (free_axes.fit_workload(file, small, each) for each in tries)
+            fitting = (free_axes.fit_workload(file, small, each, device) for each in tries)
             if workload := next(filter(None, fitting), None):
                 drawn.append(workload)
                 break
@@ -210,6 +217,17 @@ def _draw_sizes(
             factor = input_rules.SKEW_FACTOR
             longer = max(1, min(sizes[first] * factor, longest[first]) - 1)
             return {**sizes, first: longer, others[0]: max(1, sizes[others[0]] // factor)}
+
+
+def _bound_elements(file: DefinitionFile, workload: Workload, kind: str, axes: Sequence[str]) -> Workload:
+    """Return the workload with shorter axes if its tensors are too large: axes multiply, and some are bound to be
+    long. The axis that a `long` one is about stays."""
+    kind, _, along = kind.partition("-")
+    if kind == "long":
+        return odd.halve_longest(
+            file, workload, [axis for axis in axes if axis != along], input_rules.LONG_ELEMENTS
+        )
+    return odd.halve_longest(file, workload, axes, input_rules.NEAR_ROOM * input_rules.NEAR_ELEMENTS)
 
 
 def _round_sizes(small: Workload, longest: Sizes, step: int, chance: random.Random) -> Sizes:

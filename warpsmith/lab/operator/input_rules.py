@@ -24,6 +24,13 @@ NEAR_SHAPES_INTERPRETED: Final = 1
 NEAR_ELEMENTS: Final = 1 << 20
 """Elements of all tensors of a near shape together: every distribution is judged there, in float64. Chosen."""
 
+NEAR_ROOM: Final = 4
+"""Factor by which a drawn shape may exceed that where its axes are no longer than a tile. Chosen: several axes
+multiply."""
+
+LONG_ELEMENTS: Final = 1 << 24
+"""Elements of a shape that is long along one axis. Chosen: axes that no caller may shorten multiply with it."""
+
 NEAR_ELEMENTS_INTERPRETED: Final = 1 << 14
 """The same for an interpreter, which is about a thousand times slower."""
 
