@@ -204,6 +204,27 @@ def test_a_result_whose_size_is_in_no_input(shop):
         best("affine_unsized")
 
 
+def test_an_axis_that_only_a_product_shows(shop):
+    shop.define("affine_grouped")
+    path = shop.project.definition_path("affine_grouped")
+    text = path.read_text().replace('"rows": "rows"', '"heads": "heads", "group": "rows of a head"')
+    text = text.replace('"rows": 4', '"heads": 2, "group": 2').replace('("rows", "4', '("heads * group", "4')
+    text = text.replace('"scale": Sc', '"z": TensorSpec(shape=("heads",)), "scale": Sc')
+    text = text.replace("((rows + 3) // 4)", "((heads * group + 3) // 4)").replace(
+        "rows * groups", "heads * groups"
+    )
+    path.write_text(text.replace("reference(x, bias, scale)", "reference(x, bias, z, scale)"))
+    shop.accept("affine_grouped", lambda x, bias, z, scale: version(x, bias, scale))
+    function, (x, bias, scale) = best("affine_grouped"), inputs(rows=6)
+    y, sums = function(x, bias, torch.zeros(3), scale)
+    assert (y.shape, sums.shape) == (x.shape, (8,))
+    with pytest.warns(UserWarning, match=r"`x` has 6 elements along an axis that must have heads \* group"):
+        function(x, bias, torch.zeros(4), scale)
+    with torch._subclasses.FakeTensorMode() as mode:
+        fakes = [mode.from_tensor(x), mode.from_tensor(bias), mode.from_tensor(torch.zeros(3)), scale]
+        assert function(*fakes)[1].shape[0] == 8
+
+
 def test_wrong_arguments_are_a_type_error(shop):
     shop.define("affine_wrong")
     shop.accept("affine_wrong", version)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -38,6 +38,21 @@ class _AffineSize(NamedTuple):
         return (size - self.offset) // self.factor
 
 
+class _SharedSize(NamedTuple):
+    """Size as a product of several axes, such as `kv * group`: it shows one of them once the others are known."""
+
+    text: str
+    names: tuple[str, ...]
+
+    def size(self, axes: Mapping[str, int]) -> int:
+        """Return the size for axes of these lengths."""
+        return _as_integer(evaluate(self.text, axes))
+
+    def read(self, name: str, size: int, axes: Mapping[str, int]) -> int:
+        """Return the length of one axis for this size, given the others'."""
+        return size // _as_integer(evaluate(self.text, {**axes, name: 1}))
+
+
 class _ExpectedTensor(NamedTuple):
     """Expected properties of one tensor."""
 
@@ -46,8 +61,8 @@ class _ExpectedTensor(NamedTuple):
     name: str
     dtype: torch.dtype | None
     """Data type; None for the workload's."""
-    sizes: tuple[_AffineSize | int | None, ...]
-    """Sizes; None for arithmetic that is not affine in one axis."""
+    sizes: tuple[_AffineSize | _SharedSize | int | None, ...]
+    """Sizes; None for arithmetic that is neither affine in one axis nor a product of several."""
     contiguous: bool
 
 
@@ -140,6 +155,8 @@ class Arguments:
                     continue
                 if size == 0:
                     return f"`{name}` is empty"
+                if isinstance(axis, _SharedSize):
+                    continue
                 if not isinstance(axis, int):
                     expected_size = (
                         axis.factor * sizes.setdefault(axis.name, (size - axis.offset) // axis.factor)
@@ -149,9 +166,24 @@ class Arguments:
                     expected_size = axis
                 if expected_size != size:
                     return f"`{name}` has {size} elements along an axis that must have {expected_size}"
+        if mismatch := self._describe_shared_sizes(arguments):
+            return mismatch
         for index, name, least, most in self._ranges:
             if not least <= arguments[index] <= most:
                 return f"`{name}` is {arguments[index]}, judged from {least:g} to {most:g}"
+        return ""
+
+    def _describe_shared_sizes(self, arguments: Sequence[Any]) -> str:
+        """Describe a size that is no product of its axes; empty if each is."""
+        if not any(isinstance(size, _SharedSize) for tensor in self._tensors for size in tensor.sizes):
+            return ""
+        axes = {**self._fixed, **self.sizes_by_axis(arguments)}
+        for tensor in self._tensors:
+            for size, axis in zip(arguments[tensor.position].shape, tensor.sizes, strict=True):
+                if not isinstance(axis, _SharedSize) or any(name not in axes for name in axis.names):
+                    continue
+                if axis.size(axes) != size:
+                    return f"`{tensor.name}` has {size} elements along an axis that must have {axis.text}"
         return ""
 
     def undefined_gradient(self, arguments: Sequence[Any]) -> str:
@@ -222,27 +254,50 @@ class Arguments:
         ]
 
     @functools.cached_property
-    def _size_sources(self) -> dict[str, tuple[int, int | None, _AffineSize]]:
-        """Map each axis to the source of its size: argument and dimension, or an integer argument alone."""
-        sources: dict[str, tuple[int, int | None, _AffineSize]] = {}
+    def _size_sources(self) -> dict[str, tuple[int, int | None, _AffineSize | _SharedSize]]:
+        """Map each axis to the source of its size: argument and dimension, or an integer argument alone. A source
+        that needs other axes comes after theirs."""
+        sources: dict[str, tuple[int, int | None, _AffineSize | _SharedSize]] = {}
         for tensor in self._tensors:
             for dimension, axis in enumerate(tensor.sizes):
                 if isinstance(axis, _AffineSize):
                     sources.setdefault(axis.name, (tensor.position, dimension, axis))
         for index, name in self._integers:
             sources.setdefault(name, (index, None, _AffineSize(name)))
+        for tensor in self._tensors:
+            for dimension, axis in enumerate(tensor.sizes):
+                if isinstance(axis, _SharedSize):
+                    missing = [name for name in axis.names if name not in sources]
+                    if len(missing) == 1:
+                        sources[missing[0]] = (tensor.position, dimension, axis)
         return sources
 
     def _sizes(self, arguments: Sequence[Any]) -> list[int]:
-        return [
-            arguments[index]
-            if dimension is None
-            else (arguments[index].shape[dimension] - axis.offset) // axis.factor
-            for index, dimension, axis in self._size_sources.values()
-        ]
+        sizes = dict(self._fixed)
+        for name, (index, dimension, axis) in self._size_sources.items():
+            size = arguments[index] if dimension is None else arguments[index].shape[dimension]
+            sizes[name] = axis.read(size) if isinstance(axis, _AffineSize) else axis.read(name, size, sizes)
+        return [sizes[name] for name in self._size_sources]
 
-    def _expected_sizes(self, shape: Sequence[str | int]) -> tuple[_AffineSize | int | None, ...]:
-        return tuple(size if isinstance(size, int) else self._solve_affine(size) for size in shape)
+    def _expected_sizes(self, shape: Sequence[str | int]) -> tuple[_AffineSize | _SharedSize | int | None, ...]:
+        return tuple(
+            size if isinstance(size, int) else self._solve_affine(size) or self._solve_product(size)
+            for size in shape
+        )
+
+    def _solve_product(self, text: str) -> _SharedSize | None:
+        """Return arithmetic over several axes that grows in proportion to each; None if it does not."""
+        names = tuple(sorted(set(re.findall(r"[A-Za-z_]\w*", text)) - set(self._fixed)))
+        if len(names) < 2:
+            return None
+        once = {name: number for number, name in enumerate(names, 2)}
+        size = evaluate(text, {**self._fixed, **once})
+        in_proportion = all(
+            evaluate(text, {**self._fixed, **once, name: factor * once[name]}) == factor * size
+            for name in names
+            for factor in (0, 2, 3)
+        )
+        return _SharedSize(text, names) if in_proportion and size > 0 else None
 
     def _solve_affine(self, text: str) -> _AffineSize | None:
         """Solve arithmetic over one axis that grows with it, by evaluating it at three values."""

@@ -12,6 +12,7 @@ from warpsmith.campaign import define
 from warpsmith.cli.campaign import new, rounds
 from warpsmith.errors import BadDefinition
 from warpsmith.lab.calibration import measurement
+from warpsmith.project import find_project
 
 DEFINITION = """
 from warpsmith import Definition, TensorSpec, Tolerance, Workload
@@ -57,6 +58,14 @@ def test_a_proven_definition(run):
 def test_axes_that_keep_their_sizes_are_named(run, tmp_path):
     result = run('cols", slack=2.0), constraints=("rows is even",), op_type=("', "check", "total")
     assert "declared sizes alone: rows" in result.stdout.replace("\n", " "), result.output
+
+
+def test_what_no_program_could_call_is_said_before_a_campaign(run, tmp_path):
+    assert "best() cannot run it" not in run("cols", "check", "total").stdout
+    path = tmp_path / "kernels" / "total" / "definition.py"
+    path.write_text(path.read_text().replace('shape=("rows", "cols")', 'shape=("(rows + 1) // 2", "cols")'))
+    (line,) = new._unservable_lines(find_project(), "total")
+    assert "best() cannot run it: total: no input determines the size of an output: `rows` uses `rows`" in line
 
 
 def test_a_refused_definition_names_the_wrong_kernel_and_the_mend(run):

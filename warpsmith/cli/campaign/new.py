@@ -11,6 +11,7 @@ from warpsmith.cli.options import Json
 
 if TYPE_CHECKING:
     from warpsmith.lab.proof.definition_proof import DefinitionProof
+    from warpsmith.project import Project
 
 Op = Annotated[str, typer.Argument(help="Operator: the name of its folder under kernels/.")]
 
@@ -91,12 +92,13 @@ def check_definition_command(
     from warpsmith.errors import BadDefinition
     from warpsmith.project import find_project
 
+    project = find_project()
     with console.progress() as tell:
-        proof = define.check_definition(find_project(), op, tell, seconds)
+        proof = define.check_definition(project, op, tell, seconds)
     if as_json:
         console.out_json(proof)
     else:
-        console.out("\n".join(_proof_lines(proof)))
+        console.out("\n".join([*_proof_lines(proof), *_unservable_lines(project, op)]))
     if proof.counterexamples:
         raise typer.Exit(BadDefinition.exit_code)
 
@@ -119,6 +121,19 @@ def _proof_lines(proof: DefinitionProof) -> list[str]:
     lines += [f"  judged at its declared sizes alone: {axis}: {reason}" for axis, reason in proof.fixed.items()]
     lines += [f"  integers drawn: {name}, {drawn}" for name, drawn in proof.integers.items()]
     return [*lines, *(f"  left out: {name}: {reason}" for name, reason in proof.skipped.items())]
+
+
+def _unservable_lines(project: Project, op: str) -> list[str]:
+    """Return why programs could not call the operator's versions, if so."""
+    from warpsmith.errors import BadDefinition
+    from warpsmith.lab.operator import definition_file
+    from warpsmith.use.arguments import Arguments
+
+    try:
+        Arguments(definition_file.load_definition(project.definition_path(op)).definition, "cpu").check()
+    except BadDefinition as error:
+        return [f"  best() cannot run it: {error}"]
+    return []
 
 
 def export_command(
