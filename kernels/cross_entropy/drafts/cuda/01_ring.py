@@ -22,8 +22,8 @@ THREADS = 512
 """Threads that compute, besides the warp that fills the ring."""
 VECTORS = 2
 """16-byte vectors of a thread in a chunk."""
-MOST_CHUNKS = 10
-"""Chunks of a row that a block holds; a longer row takes a cluster of two, four or eight blocks."""
+HELD = 160
+"""KB of a row that a block holds at most; a longer row takes a cluster of two, four or eight blocks."""
 KEEP = 0
 """1: stores stay in L2 as others do. 0: they are the first to leave it."""
 
@@ -438,7 +438,7 @@ def plan(dtype: torch.dtype, cols: int, aligned: bool, device: torch.device) -> 
     for cluster in (1, 2, 4, 8):
         share = -(-vectors // cluster)
         chunks = max(1, -(-share * 16 // CHUNK))
-        if aligned and chunks <= MOST_CHUNKS:
+        if aligned and chunks * CHUNK <= min(HELD * 1024, SLOTS * CHUNK):
             name = f"ring<{TYPES[dtype]}, {cluster}, {THREADS}, {VECTORS}, {SLOTS}, {'true' if KEEP else 'false'}>"
             if cluster > 1:
                 config = launch_of(THREADS + 32, cluster, SLOTS * CHUNK)
