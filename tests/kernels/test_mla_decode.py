@@ -14,6 +14,8 @@ from warpsmith.lab import peer_libraries
 from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator import definition_file, peers
 from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.languages.cuda import compile as cuda_compile
+from warpsmith.languages.shared.python_file import execute_file
 from warpsmith.languages.triton import compile as triton_compile
 
 FOLDER = Path(__file__).parents[2] / "kernels" / "mla_decode"
@@ -21,9 +23,12 @@ FILE = definition_file.load_definition(FOLDER / "definition.py")
 RAGGED = next(one for one in FILE.definition.workloads if one.name == "2x2x5x100-fp16-ragged")
 SHORT = RAGGED.model_copy(update={"dtype": "bfloat16"})
 DRAFTS = sorted(FOLDER.glob("drafts/triton/*.py"))
+GROUPS = FOLDER / "drafts" / "cuda" / "01_groups.py"
 
 
-def by_parts(query, cache, lengths, scale, *, parts=3, weights=None, missing=0, causal=True, values=0, halves=False):
+def by_parts(
+    query, cache, lengths, scale, *, parts=3, weights=None, missing=0, causal=True, values=0, halves=False
+):
     """Parts of each sequence joined by their lse; weights in a type by choice, and faults."""
     y, lse = torch.zeros(*query.shape[:-1], 512, dtype=query.dtype), torch.zeros(query.shape[:-1])
     tokens = query.shape[1]
@@ -130,7 +135,10 @@ def test_drafts_share_a_tile_and_do_not_spill_in_their_loop(path, tmp_path, monk
     request = {"source": str(path), "definition": FILE.definition.model_dump(mode="json"), "arch": "sm_90a"}
     (tmp_path / "request.json").write_text(json.dumps({**request, "workloads": asked}))
     assert triton_compile.main(tmp_path) == 0, capsys.readouterr().out
-    reports = {each["kernel"]: Resources.model_validate(each) for each in json.loads((tmp_path / "resources.json").read_text())}
+    reports = {
+        each["kernel"]: Resources.model_validate(each)
+        for each in json.loads((tmp_path / "resources.json").read_text())
+    }
     assert reports.keys() == {"narrow_kernel", "wide_kernel", "join_kernel"}
     for name in ("narrow_kernel", "wide_kernel"):
         notes = "; ".join(reports[name].notes)
@@ -141,3 +149,28 @@ def test_drafts_share_a_tile_and_do_not_spill_in_their_loop(path, tmp_path, monk
         assert not re.search(r"\b(LDL|STL)\b", loop_of(sass))
     # Two tiles of 64 x 576 and the queries: keys and values have no copies of their own.
     assert reports["wide_kernel"].shared_bytes < 3 * 64 * 576 * 2 + 1024
+
+
+def test_one_wave_takes_all_parts():
+    shares = execute_file(GROUPS).shares
+    sizes = [one.axes for one in FILE.definition.select("representative")]
+    found = [shares(one["batch"], one["tokens"] * one["heads"], one["context"]) for one in sizes]
+    assert found == [(1, 4), (4, 1), (2, 2), (32, 1)]
+
+
+def test_groups_multiply_without_waiting_for_each_product(tmp_path, monkeypatch, capsys):
+    asked = ["32x16x16x4096-bf16", "2x2x5x100-fp16-ragged"]
+    request = {"source": str(GROUPS), "definition": FILE.definition.model_dump(mode="json"), "arch": "sm_90a"}
+    (tmp_path / "request.json").write_text(json.dumps({**request, "workloads": asked}))
+    assert cuda_compile.main(tmp_path) == 0, capsys.readouterr().out
+    reports = list(map(Resources.model_validate, json.loads((tmp_path / "resources.json").read_text())))
+    assert {report.spill_bytes for report in reports} == {0}
+    assert sum("cluster 2" in note for report in reports for note in report.notes) == 1
+    assert not any("will not launch" in note for report in reports for note in report.notes)
+    listings = [one.read_text() for one in tmp_path.glob("decode*.sass")]
+    assert len(listings) == 2
+    for sass in listings:
+        assert sass.count("HGMMA.64x256x16") == 4
+        assert sass.count("HGMMA.64x64x16") == 36
+        assert sass.count("WARPGROUP.DEPBAR") < 8, "the compiler waits after each product"
+        assert sass.count("USETMAXREG") == 2
