@@ -1,11 +1,12 @@
 """Two groups of warps share the rows and a tile: half of a score's terms each, then half of the latents each.
 
-Hypothesis: the Triton draft multiplies scores twice, because both of its groups of four warps need all of them. Here a
-group adds up half of the 576 terms of all 64 x 64 scores, 32 KB of shared memory for every 32 cycles of products; the
-groups exchange halves through shared memory, and each takes 32 tokens through the exponential. Both then multiply
-all weights by their own 256 latents, from the tile that is there already. A tile of 64 tokens takes 1152 + 1024
-cycles on tensor cores and some 600 for the exchange, while TMA fills the other of two tiles. Blocks of 64 rows of one
-sequence are pairs: each reads half of a tile for both, so L2 sees half of the traffic, which is 5.5 TB/s else.
+Hypothesis: the Triton draft multiplies scores twice, because both of its groups of four warps need all of them. Here
+a group adds up half of the 576 terms of all 64 x 64 scores, whose operands shared memory delivers as fast as they
+are multiplied; the groups exchange halves, and each takes 32 tokens through the exponential. Both then multiply all
+weights by their own 256 latents, from the tile that is there already. A tile of 64 tokens takes 1152 + 1024 cycles on
+tensor cores and some 600 for the exchange, while TMA fills the other of two tiles. The next scores follow the values
+without a wait. Blocks of 64 rows of one sequence are pairs: each reads half of a tile for both, so L2 sees half of
+the traffic, which is 5.5 TB/s else.
 Predicted: 43 us at 32x1x16, 112 at 32x16x16, 68 at 32x1x128, 900 at 32x16x128 (floors 35, 92, 46 and 739 at 4.3 TB/s
 and 790 TFLOP/s). Metric: tensor_pct to 75 % at 32x16x128.
 """
