@@ -104,7 +104,8 @@ def run(logits: torch.Tensor, targets: torch.Tensor, z_loss: float) -> tuple[tor
         warps = max(1, min(32, block // (32 * ROW_ELEMENTS)))
         row_kernel[(rows,)](logits, targets, loss, dlogits, z_loss, cols, BLOCK=block, num_warps=warps)
         return loss, dlogits
-    blocks = BLOCKS * torch.cuda.get_device_properties(logits.device).multi_processor_count
+    many = torch.cuda.get_device_properties(logits.device).multi_processor_count if logits.is_cuda else 3
+    blocks = BLOCKS * many
     twice_kernel[(min(rows, blocks),)](
         logits, targets, loss, dlogits, z_loss, rows, cols,
         R=THREADS_OF_TILE, C=16 // size, BACKWARDS=BACKWARDS, num_warps=WARPS,
