@@ -65,3 +65,12 @@ def test_a_copy_is_exact():
 
 def test_a_definition_may_allow_a_copy_more():
     assert worst_error(file_of(lambda x, order: x[order], slack=4.0), cut) < 1
+
+
+def test_the_last_of_many_elements_has_a_place():
+    """float32 has no number for it."""
+    file = file_of(lambda x, order: x * 2)
+    [one] = file.definition.workloads
+    many = one.model_copy(update={"axes": {"rows": 1, "cols": (1 << 24) + 4}})
+    changed = file.definition.model_copy(update={"workloads": (many,)})
+    assert moved_outputs(DefinitionFile(changed, file.path, file.sha256, file.reference)) == set()

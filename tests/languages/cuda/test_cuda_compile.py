@@ -213,6 +213,16 @@ def test_driver_calls_beside_cuda_core(compiled, vector):
     )
     _, (_, other) = compiled(source.replace("    driver.cuLaunchKernelEx", early), vector, "sm_90a")
     assert other.notes[1] == f"block 64, dynamic shared 512, {NEVER_WAITS}"
+    cluster = (
+        "    attribute = driver.CUlaunchAttribute()\n"
+        "    attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION\n"
+        "    of, attribute.value.clusterDim.z = attribute.value.clusterDim, 1\n    of.x, of.y = 4, 1\n"
+        "    config.attrs = [attribute]\n    config.numAttrs = 1\n"
+        "    assert driver.cuOccupancyMaxActiveClusters(kernel.handle, config)[1] == 33\n"
+        "    driver.cuLaunchKernelEx"
+    )
+    _, (_, other) = compiled(source.replace("    driver.cuLaunchKernelEx", cluster), vector, "sm_90a")
+    assert other.notes[1] == "block 64, cluster 4, dynamic shared 512"
 
 
 def test_a_child_compiles_it_too(write, vector):

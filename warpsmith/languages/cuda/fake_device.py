@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from math import prod
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -79,7 +80,7 @@ def fake_cuda_device(arch: str, add_lines: AddLines, launches: list[CudaLaunch])
     with ExitStack() as stack:
         stack.enter_context(fake_device(arch, {}))
         stack.enter_context(patch.multiple("cuda.core", **_core(arch, add_lines, launches)))
-        stack.enter_context(patch.multiple("cuda.bindings.driver", **_driver(launches)))
+        stack.enter_context(patch.multiple("cuda.bindings.driver", **_driver(arch, launches)))
         yield
 
 
@@ -147,17 +148,25 @@ class _FakeObjectCode:
         return FakeKernel(self.code, _text(name), symbol)
 
 
-def _driver(launches: list[CudaLaunch]) -> dict[str, Any]:
+def _driver(arch: str, launches: list[CudaLaunch]) -> dict[str, Any]:
     """Return the replacements for driver calls that a version may make besides those of cuda.core."""
     driver = importlib.import_module("cuda.bindings.driver")
     success = driver.CUresult.CUDA_SUCCESS
     may_overlap = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+    of_cluster = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+
+    def cluster_size(config: Any) -> tuple[int, ...]:  # noqa: ANN401
+        sizes = (each.value.clusterDim for each in config.attrs or () if each.id == of_cluster)
+        return next(((size.x, size.y, size.z) for size in sizes), ())
 
     def launch(config: Any, kernel: FakeKernel, *_: Any) -> tuple[Any]:  # noqa: ANN401
         block = (config.blockDimX, config.blockDimY, config.blockDimZ)
         early = any(attribute.id == may_overlap for attribute in config.attrs or ())
-        launches.append(CudaLaunch(kernel, block, (), config.sharedMemBytes, early))
+        launches.append(CudaLaunch(kernel, block, cluster_size(config), config.sharedMemBytes, early))
         return (success,)
+
+    def active_clusters(_kernel: FakeKernel, config: Any) -> tuple[Any, int]:  # noqa: ANN401
+        return success, DEVICES[arch]["multi_processor_count"] // max(prod(cluster_size(config)), 1)
 
     return {
         "cuKernelSetAttribute": lambda *_: (success,),
@@ -165,6 +174,7 @@ def _driver(launches: list[CudaLaunch]) -> dict[str, Any]:
         "cuKernelGetFunction": lambda kernel: (success, kernel),
         "cuOccupancyMaxActiveClusters": lambda *_: (success, 1),
         "cuTensorMapEncodeTiled": lambda *_: (success, driver.CUtensorMap()),
+        "cuOccupancyMaxActiveClusters": active_clusters,
         "cuLaunchKernelEx": launch,
     }
 
