@@ -172,7 +172,6 @@ def _driver(arch: str, launches: list[CudaLaunch]) -> dict[str, Any]:
         "cuKernelSetAttribute": lambda *_: (success,),
         "cuFuncSetAttribute": lambda *_: (success,),
         "cuKernelGetFunction": lambda kernel: (success, kernel),
-        "cuOccupancyMaxActiveClusters": lambda *_: (success, 1),
         "cuTensorMapEncodeTiled": lambda *_: (success, driver.CUtensorMap()),
         "cuOccupancyMaxActiveClusters": active_clusters,
         "cuLaunchKernelEx": launch,
