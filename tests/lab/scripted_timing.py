@@ -33,6 +33,8 @@ class ScriptedSession:
     """Seconds per replay that only the grader's clock sees."""
     hand_over: float = 0.0
     """Seconds of an empty message."""
+    short: tuple[str, ...] = ()
+    """Sides whose blocks call only some of the slots."""
     failures: dict[str, str] = field(default_factory=dict)
     single_calls: list[float] = field(default_factory=list)
     """Seconds of the first single calls; the others take `alone_seconds`."""
@@ -65,6 +67,9 @@ class ScriptedSession:
         assert name == REFERENCE
         return CallTime(self.hand_over)
 
+    def times_every_slot(self, name: str) -> bool:
+        return name not in self.short
+
     def pick_slot(self) -> int:
         return 0
 
@@ -75,6 +80,7 @@ class ScriptedSession:
         return Truth({}, {}, {}, {})
 
     def grade_last_call(self, name: str, slot: int, truth: Truth) -> Grade:
+        assert name not in self.short, "a slot that it did not call has no result"
         self.calls += 1
         wrong = self.calls == self.wrong_at
         return Grade(

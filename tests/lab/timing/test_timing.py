@@ -57,6 +57,11 @@ def test_a_wrong_timed_output_stops_the_race() -> None:
         time_session(ScriptedSession({SOLUTION: 1e-4, REFERENCE: 1e-4}, wrong_at=5))
 
 
+def test_where_not_every_slot_was_called_none_is_graded() -> None:
+    samples = time_session(ScriptedSession({"draft": 1e-4, BEST: 1e-2}, short=(BEST,), wrong_at=1))
+    assert len(samples.seconds[BEST]) == 30
+
+
 def test_rounds_at_a_low_clock_are_left_out_of_all_sides() -> None:
     class Gauge:
         clocks = iter([1980] * 9 + [900] * 3 + [1980] * 99)

@@ -408,7 +408,7 @@ class Session:
             side.tell({"do": "block", "graph": self.graphs, "slots": order, "times": times})
             answer = side.answer("block", at_once=True)
             event_seconds = parse_seconds(answer, name)
-            if fetch and name not in self._short_blocks:
+            if fetch and self.times_every_slot(name):
                 side.tell({"do": "deliver", "slot": self.pick_slot()})
                 side.answer("deliver", at_once=True)
             grader_seconds = time.perf_counter() - started
@@ -421,6 +421,10 @@ class Session:
         """Return the slots of a side's next block in a random order if it is short, else all in their order."""
         slots = list(range(self.slots))
         return self._random.sample(slots, self._short_blocks[name]) if name in self._short_blocks else slots
+
+    def times_every_slot(self, name: str) -> bool:
+        """Return whether a side's blocks call all slots, so that each has a result."""
+        return name not in self._short_blocks
 
     def shorten_blocks(self, seconds: float) -> None:
         """Shorten blocks that would take longer than this, so that slow sides do not take all the time.

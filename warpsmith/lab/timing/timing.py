@@ -93,7 +93,7 @@ def _time_round(session: Session, samples: Samples, gauge: Gauge | None) -> list
         samples.blocks[name].append(block)
         if gauge:
             readings.append(gauge.read())
-        if name in JUDGED and graded:
+        if name in JUDGED and graded and session.times_every_slot(name):
             grade_timed_call(session, samples, name, slot)
     valid = [reading for reading in readings if reading is not None]
     samples.readings += valid
