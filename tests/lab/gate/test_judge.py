@@ -458,6 +458,19 @@ def test_what_fails_beside_a_version_alone_is_its_fault(judged, monkeypatch):
     assert judged(kernel(HONEST)).decision.verdict is Verdict.INVALID
 
 
+def test_a_best_version_may_starve_the_reference(judged, workshop, monkeypatch):
+    genuine = PairedTiming.time_workload
+
+    def fail(timing, workload, open_session):
+        if BEST in (session := open_session(workload)).sides:
+            raise SideFailed(Status.OUT_OF_MEMORY, "no memory is left", REFERENCE)
+        genuine(timing, workload, lambda _: session)
+
+    monkeypatch.setattr(PairedTiming, "time_workload", fail)
+    found = judged(kernel(HONEST), best=workshop.solution(kernel(HONEST), version="v0"))
+    assert found.decision.verdict is Verdict.INVALID
+
+
 def test_a_best_version_may_fail_by_itself(judged, workshop, monkeypatch):
     def fail(timing, workload, open_session):
         raise SideFailed(Status.RUNTIME_ERROR, "exited", BEST)

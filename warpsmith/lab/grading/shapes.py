@@ -191,8 +191,8 @@ def _draw_sizes(
     kind, _, along = kind.partition("-")
     match kind:
         case "edge" if along == _ROW:
-            *ones, last = longest
-            return {**dict.fromkeys(ones, 1), last: sizes[last]}
+            *short, last = longest
+            return {**dict.fromkeys(short, 1), last: sizes[last]}
         case "edge":
             others = [axis for axis in longest if axis != (along or first)]
             others_short = chance.sample(others, chance.randrange(max(len(others), 1)))
