@@ -50,7 +50,7 @@ def draw_class_workloads(
     longest, most = _longest(judged, axes), input_rules.NEAR_ELEMENTS
     edges = [f"edge-{axis}" for axis in chance.sample(axes, min(len(axes), input_rules.EDGE_SHAPES))]
     row_axis = None if interpreted else rows.find_row_axis(file)  # it runs the reference
-    edges += [f"edge-{_ROW}"] * (len(axes) > input_rules.EDGE_SHAPES)
+    edges += [f"edge-{_ROW}"] * (len(axes) > 2)
     rounds = (f"round-{step}" for step in input_rules.ROUND_SIZES if step <= max(longest.values()))
     kinds = [*edges, *rounds, *(f"tiny-{index}" for index in range(input_rules.TINY_SHAPES))]
     kinds += [f"long-{axis}" for axis in axes] + ["skewed"] * (len(axes) > 1)
@@ -194,9 +194,7 @@ def _draw_sizes(
             *short, last = longest
             return {**dict.fromkeys(short, 1), last: sizes[last]}
         case "edge":
-            others = [axis for axis in longest if axis != (along or first)]
-            others_short = chance.sample(others, chance.randrange(max(len(others), 1)))
-            return {**sizes, **dict.fromkeys((along or first, *others_short), 1)}
+            return {**sizes, along or first: 1}
         case "round":
             return _round_sizes(small, longest, int(along), chance) or _round_axis(
                 tiny, longest, int(along), chance

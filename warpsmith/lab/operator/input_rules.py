@@ -36,8 +36,8 @@ TILE: Final = 8
 SKEW_FACTOR: Final = 16
 """Factor between the axes of a skewed shape and those that it is derived from. Chosen."""
 
-EDGE_SHAPES: Final = 2
-"""Shapes with one element along an axis, each along another one. Chosen: a single row, and a single column."""
+EDGE_SHAPES: Final = 3
+"""Shapes with one element along an axis, each along another one. Chosen: a single sequence, token and column."""
 
 LIMIT_SHARE: Final = 0.25
 """Share of the drawn numbers that are a limit of their range. Chosen: zero is such a limit."""
