@@ -185,7 +185,7 @@ def _draw_sizes(
     chance: random.Random,
 ) -> Sizes:
     """Return sizes of a class; `long` names its axis, and `edge` may."""
-    sizes = {axis: max(1, small.axes[axis] - chance.randrange(input_rules.TILE)) for axis in longest}
+    sizes = {axis: odd.draw_near_size(small.axes[axis], chance) for axis in longest}
     tiny = {axis: chance.randrange(2, input_rules.TINY_SIZE) for axis in longest}
     first, *others = chance.sample(list(longest), len(longest))
     kind, _, along = kind.partition("-")
