@@ -45,7 +45,7 @@ FAULTS = {
     "crash": ("std::abort();", "RUNTIME_ERROR"),
     "exit": (HONEST + " _exit(0);", "RUNTIME_ERROR"),
     "constant": (
-        "static float kept[1 << 16]; static int64_t had = 0; if (had != n) { had = n; "
+        "static float kept[1 << 22]; static int64_t had = 0; if (had != n) { had = n; "
         "for (int64_t i = 0; i < n; ++i) kept[i] = x[i] * x[i]; } for (int64_t i = 0; i < n; ++i) y[i] = kept[i];",
         "INCORRECT_NUMERICAL",
     ),
@@ -165,7 +165,7 @@ def test_elements_that_must_stay_may_hold_anything(judged):
 def test_cheating_after_the_correctness_calls_is_caught_in_the_timed_ones(judged, monkeypatch):
     # Honest for longer than correctness and probes take at this size; then it repeats an old result.
     monkeypatch.setattr(Probes, "_edit_at_timed_sizes", lambda _: None)
-    body = "static int calls = 0; static float kept[1 << 16]; if (n != 5000 || ++calls <= 40) { " + HONEST
+    body = "static int calls = 0; static float kept[1 << 22]; if (n != 5000 || ++calls <= 40) { " + HONEST
     body += (
         " for (int64_t i = 0; i < n; ++i) kept[i] = y[i]; } else for (int64_t i = 0; i < n; ++i) y[i] = kept[i];"
     )
