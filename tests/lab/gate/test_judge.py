@@ -45,7 +45,7 @@ FAULTS = {
     "crash": ("std::abort();", "RUNTIME_ERROR"),
     "exit": (HONEST + " _exit(0);", "RUNTIME_ERROR"),
     "constant": (
-        "static float kept[1 << 16]; static int64_t had = 0; if (had != n) { had = n; "
+        "static float kept[1 << 22]; static int64_t had = 0; if (had != n) { had = n; "
         "for (int64_t i = 0; i < n; ++i) kept[i] = x[i] * x[i]; } for (int64_t i = 0; i < n; ++i) y[i] = kept[i];",
         "INCORRECT_NUMERICAL",
     ),
@@ -78,7 +78,7 @@ def test_a_correct_kernel_is_the_baseline(judged):
     assert set(found.timed) == {"small", "large"}
     odd = {"odd-ones", "odd-primes", "odd-uneven", "odd-empty-n", "near-small", "near-large", "larger-large"}
     drawn = {r.workload for r in found.results} - {"small", "large", *odd}
-    assert sorted(name.split("-")[0] for name in drawn) == ["edge", "long", "round", *["tiny"] * 3]
+    assert sorted(name.split("-")[0] for name in drawn) == ["edge", "long", *["round"] * 5, *["tiny"] * 3]
     assert odd < {r.workload for r in found.results}
     assert found.aggregate(REFERENCE).speedup > 0
     assert found.timed["small"].samples == 3
@@ -165,7 +165,7 @@ def test_elements_that_must_stay_may_hold_anything(judged):
 def test_cheating_after_the_correctness_calls_is_caught_in_the_timed_ones(judged, monkeypatch):
     # Honest for longer than correctness and probes take at this size; then it repeats an old result.
     monkeypatch.setattr(Probes, "_edit_at_timed_sizes", lambda _: None)
-    body = "static int calls = 0; static float kept[1 << 16]; if (n != 5000 || ++calls <= 40) { " + HONEST
+    body = "static int calls = 0; static float kept[1 << 22]; if (n != 5000 || ++calls <= 40) { " + HONEST
     body += (
         " for (int64_t i = 0; i < n; ++i) kept[i] = y[i]; } else for (int64_t i = 0; i < n; ++i) y[i] = kept[i];"
     )
@@ -456,6 +456,19 @@ def test_what_fails_beside_a_version_alone_is_its_fault(judged, monkeypatch):
     assert "reference: no memory is left" in found.decision.reason
     monkeypatch.setattr(control, "control_failure", lambda *_: "no memory is left")
     assert judged(kernel(HONEST)).decision.verdict is Verdict.INVALID
+
+
+def test_a_best_version_may_starve_the_reference(judged, workshop, monkeypatch):
+    genuine = PairedTiming.time_workload
+
+    def fail(timing, workload, open_session):
+        if BEST in (session := open_session(workload)).sides:
+            raise SideFailed(Status.OUT_OF_MEMORY, "no memory is left", REFERENCE)
+        genuine(timing, workload, lambda _: session)
+
+    monkeypatch.setattr(PairedTiming, "time_workload", fail)
+    found = judged(kernel(HONEST), best=workshop.solution(kernel(HONEST), version="v0"))
+    assert found.decision.verdict is Verdict.INVALID
 
 
 def test_a_best_version_may_fail_by_itself(judged, workshop, monkeypatch):

@@ -11,7 +11,7 @@ MATRIX = (
     HEAD
     + """
 definition = Definition(
-    name="pairs", description="y = x + its other half",
+    name="pairs", description="y = x * bias",
     axes={"rows": "rows", "cols": "columns", "heads": 2},
     inputs={"x": TensorSpec(shape=("rows", "cols")), "bias": ScalarSpec(value=0.5)},
     outputs={"y": TensorSpec(shape=("rows", "cols"))},
@@ -19,7 +19,7 @@ definition = Definition(
     workloads=tuple(Workload(name=f"w{rows}", axes={"rows": rows, "cols": 96}) for rows in (64, 32)),
 )
 def reference(x, bias):
-    return x + bias
+    return x * bias
 """
 )
 

@@ -48,6 +48,9 @@ def test_a_single_row_and_a_tail_of_half_of_each_tile(workshop):
         drawn = shapes.draw_class_workloads(file, file.definition.workloads, seed=seed)
         single = [w for w in drawn if w.name.startswith("edge-") and w.axes["a"] == w.axes["b"] == 1]
         assert max(workload.axes["c"] for workload in single) > input_rules.TINY_SIZE
+        assert all(workload.axes["c"] == 1 or workload.axes["c"] % input_rules.TILE for workload in single)
+        tokens = [w for w in drawn if w.name.startswith("edge-b-")]
+        assert [(w.axes["b"], w.axes["c"] > 100) for w in tokens] == [(1, True)]
         for step in input_rules.ROUND_SIZES:
             (tail,) = (w for w in drawn if w.name.startswith(f"round-{step}-"))
             assert any(size % (2 * step) == step for size in tail.axes.values())

@@ -40,11 +40,11 @@ def control_failure(request: Request, host: WorkerHost, device: str) -> str:
 
     Args:
         request: the judgement that they failed in.
-        host: a fresh worker host.
+        host: a fresh worker host, which is ended.
         device: `cpu` or `cuda`.
     """
     file = request.file
-    with tempfile.TemporaryDirectory(prefix="warpsmith-build-") as folder:
+    with host as started, tempfile.TemporaryDirectory(prefix="warpsmith-build-") as folder:
         try:
             sources = {REFERENCE: SideSource((file.path, REFERENCE), limits=request.limits)}
             if best := request.best:
@@ -52,7 +52,7 @@ def control_failure(request: Request, host: WorkerHost, device: str) -> str:
                 sources[BEST] = SideSource(build, best.language, request.limits)
             timed = file.definition.select(*request.sets)
             arenas = allocate_arenas(file, timed, timed, sources, device)
-            with Sides(file, host, arenas, sources, device) as sides:
+            with Sides(file, started, arenas, sources, device) as sides:
                 sides.start()
                 for workload in timed:
                     session = sides.open_session(workload, secrets.randbits(62))

@@ -8,11 +8,12 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from warpsmith import languages
-from warpsmith.core import gate_rules, trust
+from warpsmith.core import gate_rules
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import (
     BEST,
@@ -70,8 +71,8 @@ class _StepFailed(Exception):
 def judge_version(request: Request, host: WorkerHost | None = None) -> Evaluation:
     """Judge one version; this is the only way to a verdict.
 
-    A machine or a reference that fails gives an INVALID verdict. It is a rollback only where what runs beside the
-    candidate fails twice, and neither time without it.
+    A machine or a reference that fails gives an INVALID verdict. It is a rollback only where the reference fails
+    beside the candidate each time, with a best version and without one, and never without the candidate.
 
     Args:
         request: the version and the conditions.
@@ -90,12 +91,19 @@ def judge_version(request: Request, host: WorkerHost | None = None) -> Evaluatio
         raise MachineLacks(lacks)
     gate = _Gate(request, host)
     gate.run_to_verdict()
-    if gate.companion_failed and not gate.control_failure():
+    if gate.companion_failure and not gate.control_failure():
         gate = _Gate(request)
         gate.run_to_verdict()
-        if gate.companion_failed and not gate.control_failure():
+        if gate.companion_failure and not gate.control_failure() and _fails_alone(request):
             gate.blame_candidate()
     return gate.evaluation()
+
+
+def _fails_alone(request: Request) -> bool:
+    """Return True if the reference fails beside the candidate without a best version, which may do it too."""
+    gate = _Gate(replace(request, best=None, accepted=None))
+    gate.run_to_verdict()
+    return bool(gate.companion_failure)
 
 
 class _Gate:
@@ -115,7 +123,7 @@ class _Gate:
         self.unseen: tuple[UnseenShapes, ...] = ()
         self.probed: Workload | None = None
         self.decision: Decision | None = None
-        self.companion_failed = False
+        self.companion_failure = ""
         self.correctness: CorrectnessCheck | None = None
         self.language = languages.get(request.candidate.language)
         self.device = "cuda" if request.page.target.kind == "gpu" else "cpu"
@@ -157,20 +165,18 @@ class _Gate:
             with suppress(_StepFailed):
                 self.run()
         except MachineFailed as error:
-            self.companion_failed = isinstance(error, CompanionFailed)
+            self.companion_failure = str(error) if isinstance(error, CompanionFailed) else ""
             self.invalidate(str(error))
 
     def control_failure(self) -> str:
         """Return how the sides beside the candidate fail without it, in a fresh host; empty if they do not."""
         self.request.tell("what failed beside the version is called without it")
-        with self._new_host() as host:
-            return control.control_failure(self.request, host, self.device)
+        return control.control_failure(self.request, self._new_host(), self.device)
 
     def blame_candidate(self) -> None:
-        """Refuse a version beside which others failed twice, and not without it."""
-        reason = self.decision.reason if self.decision else ""
+        """Refuse a version beside which the reference fails, and not without it."""
         with suppress(_StepFailed):
-            self._fail(Status.RUNTIME_ERROR, f"twice beside it and never without it, this failed: {reason}")
+            self._fail(Status.RUNTIME_ERROR, f"each time beside it and never without it: {self.companion_failure}")
 
     def run(self) -> None:
         """Run all checks in order."""
@@ -277,10 +283,11 @@ class _Gate:
         sides.drop(name)
 
     def _check_correctness(self, check: CorrectnessCheck) -> None:
+        definition = self.request.file.definition
         with self._step("correctness") as notes:
             for workload in (*self.odd, *self.timed):
                 self.parts.begin(f"correctness: {workload.name}")
-                if reason := self._skip_reason(workload):
+                if reason := self.interpreted and self.language.distrust(definition, workload):
                     notes.append(f"{workload.name} skipped: {reason}")
                     continue
                 with self._attribute_failures(workload):
@@ -427,11 +434,7 @@ class _Gate:
 
     def _check_idle(self, sides: Sides) -> Check:
         """Check that nobody else uses the device, while all sides are stopped."""
-        if self.device == "cpu":
-            load = contention.describe_cpu_load()
-            return Check(name=trust.MACHINE_IDLE, ran=load is None, how=load or "the other cores are idle")
-        findings = contention.require_idle_gpu(self.request.measurement, self.gauge, sides.pids)
-        return Check(name=trust.MACHINE_IDLE, ran=True, how=findings)
+        return contention.check_idle(self.device, self.request.measurement, self.gauge, sides.pids)
 
     def _check_plausible(self, timings: dict[str, Timing]) -> None:
         request = self.request
@@ -508,9 +511,6 @@ class _Gate:
         if self.correctness is None or not (self.correctness.grades[name] or timed):
             return None
         return self.correctness.summary(name, timed)
-
-    def _skip_reason(self, workload: Workload) -> str | None:
-        return self.language.distrust(self.request.file.definition, workload) if self.interpreted else None
 
     def _fresh_seed(self) -> int:
         """Return a seed that no earlier session of this judgement had, derived from its nonce."""

@@ -57,20 +57,20 @@ def reference_holds(file: DefinitionFile, workload: Workload, device: str = "cpu
     return not _describe_failure(file, workload, device)
 
 
-def fit_workload(file: DefinitionFile, base: Workload, wanted: Workload, device: str = "cpu") -> Workload | None:
-    """Return the wanted workload if the reference holds there; None otherwise.
+def fit_workload(file: DefinitionFile, base: Workload, drawn: Workload, device: str = "cpu") -> Workload | None:
+    """Return the drawn workload if the reference holds there; None otherwise.
 
     Where a definition draws its own inputs, sizes may have to fit each other: it then returns the base with as
-    many of the wanted sizes as hold together, one axis after another, and None if none does.
+    many of the drawn sizes as hold together, one axis after another, and None if none does.
     """
-    if reference_holds(file, wanted, device):
-        return wanted
+    if reference_holds(file, drawn, device):
+        return drawn
     axes = base.axes
-    for axis in wanted.axes if file.inputs else ():
-        other = wanted.model_copy(update={"axes": {**axes, axis: wanted.axes[axis]}})
+    for axis in drawn.axes if file.inputs else ():
+        other = drawn.model_copy(update={"axes": {**axes, axis: drawn.axes[axis]}})
         if other.axes != axes and reference_holds(file, other, device):
             axes = other.axes
-    return None if axes == base.axes else wanted.model_copy(update={"axes": axes})
+    return None if axes == base.axes else drawn.model_copy(update={"axes": axes})
 
 
 def _tried_axes(file: DefinitionFile) -> dict[str, str]:

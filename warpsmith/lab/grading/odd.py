@@ -64,8 +64,8 @@ def draw_near_workloads(
     for workload in chance.sample(declared, len(declared)):
         small = scale_down(file, workload, variable, elements)
         axes = {name: draw_near_size(small.axes[name], chance) for name in variable}
-        wanted = resize(small, f"near-{workload.name}"[:80], axes)
-        if len(workloads) < count and (near := free_axes.fit_workload(file, small, wanted, device)):
+        drawn = resize(small, f"near-{workload.name}"[:80], axes)
+        if len(workloads) < count and (near := free_axes.fit_workload(file, small, drawn, device)):
             workloads.append(near)
     return workloads
 

@@ -22,7 +22,7 @@ from warpsmith.lab.operator.definition_file import DefinitionFile
 
 _EVEN = 0.5
 
-_ROW = "*"
+_ROW = "all"
 """Stands for all axes but the last: a single row."""
 
 Sizes = dict[str, int]
@@ -56,7 +56,7 @@ def draw_class_workloads(
     longest, most = _longest(judged, axes), input_rules.NEAR_ELEMENTS
     edges = [f"edge-{axis}" for axis in chance.sample(axes, min(len(axes), input_rules.EDGE_SHAPES))]
     row_axis = None if interpreted else rows.find_row_axis(file)  # it runs the reference
-    edges += [f"edge-{_ROW}"] * (len(axes) > input_rules.EDGE_SHAPES)
+    edges += [f"edge-{_ROW}"] * (len(axes) > 2)
     rounds = (f"round-{step}" for step in input_rules.ROUND_SIZES if step <= max(longest.values()))
     kinds = [*edges, *rounds, *(f"tiny-{index}" for index in range(input_rules.TINY_SHAPES))]
     kinds += [f"long-{axis}" for axis in axes] + ["skewed"] * (len(axes) > 1)
@@ -192,18 +192,16 @@ def _draw_sizes(
     chance: random.Random,
 ) -> Sizes:
     """Return sizes of a class; `long` names its axis, and `edge` may."""
-    sizes = {axis: max(1, small.axes[axis] - chance.randrange(input_rules.TILE)) for axis in longest}
+    sizes = {axis: odd.draw_near_size(small.axes[axis], chance) for axis in longest}
     tiny = {axis: chance.randrange(2, input_rules.TINY_SIZE) for axis in longest}
     first, *others = chance.sample(list(longest), len(longest))
     kind, _, along = kind.partition("-")
     match kind:
         case "edge" if along == _ROW:
-            *ones, last = longest
-            return {**dict.fromkeys(ones, 1), last: sizes[last]}
+            *short, last = longest
+            return {**dict.fromkeys(short, 1), last: sizes[last]}
         case "edge":
-            others = [axis for axis in longest if axis != (along or first)]
-            others_short = chance.sample(others, chance.randrange(max(len(others), 1)))
-            return {**sizes, **dict.fromkeys((along or first, *others_short), 1)}
+            return {**sizes, along or first: 1}
         case "round":
             return _round_sizes(small, longest, int(along), chance) or _round_axis(
                 tiny, longest, int(along), chance

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import psutil
 
-from warpsmith.core import gate_rules
+from warpsmith.core import gate_rules, trust
 from warpsmith.core.hardware import Measurement
+from warpsmith.core.trust import Check
 from warpsmith.errors import MachineFailed
 from warpsmith.lab.machine import rates
 from warpsmith.lab.machine.telemetry import Gauge
@@ -18,6 +19,19 @@ LOAD = 0.5
 
 _COPIES = 5
 _WATCH_SECONDS = 0.05
+
+
+def check_idle(device: str, measurement: Measurement, gauge: Gauge, own_pids: Sequence[int]) -> Check:
+    """Check that nobody else uses the device, `cpu` or `cuda`, while all sides are stopped.
+
+    Raises:
+        MachineFailed: another process uses the GPU, or it is throttled.
+    """
+    if device == "cpu":
+        load = describe_cpu_load()
+        return Check(name=trust.MACHINE_IDLE, ran=load is None, how=load or "the other cores are idle")
+    findings = require_idle_gpu(measurement, gauge, own_pids)
+    return Check(name=trust.MACHINE_IDLE, ran=True, how=findings)
 
 
 def require_idle_gpu(measurement: Measurement, gauge: Gauge, own_pids: Sequence[int]) -> str:

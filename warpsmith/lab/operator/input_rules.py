@@ -43,8 +43,8 @@ TILE: Final = 8
 SKEW_FACTOR: Final = 16
 """Factor between the axes of a skewed shape and those that it is derived from. Chosen."""
 
-EDGE_SHAPES: Final = 2
-"""Shapes with one element along an axis, each along another one. Chosen: a single row, and a single column."""
+EDGE_SHAPES: Final = 3
+"""Shapes with one element along an axis, each along another one. Chosen: a single sequence, token and column."""
 
 LIMIT_SHARE: Final = 0.25
 """Share of the drawn numbers that are a limit of their range. Chosen: zero is such a limit."""
@@ -69,7 +69,7 @@ LARGER_FACTORS: Final = (1.05, 1.5, 4.0)
 definition does not say how long they are; and along any other. Chosen: an honest sum may lose its precision in a
 much longer one. Beyond the second factor, rounding errors of a sum need not cancel."""
 
-FAR_ELEMENTS: Final = 1 << 22
+FAR_ELEMENTS: Final = 1 << 21
 """Elements up to which the largest drawn size goes along an axis of rows, or where no result is rounded. Chosen:
 callers have more rows than a small definition, and counters of 16 bits overflow."""
 
