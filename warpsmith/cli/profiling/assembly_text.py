@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from warpsmith.cli import console
+from warpsmith.core.arithmetic.occupancy import MultiprocessorLimits
 from warpsmith.profiling.assembly.models import (
     Assembly,
     AssemblyDiff,
@@ -17,6 +18,7 @@ from warpsmith.profiling.assembly.models import (
     FigureChange,
     KernelPair,
     Loop,
+    kernel_occupancy,
 )
 
 _ROWS = 28
@@ -28,7 +30,8 @@ _WIDTH = 400
 
 _MINOR = {
     "barriers", "shuffles", "special functions", "conversions", "fp32", "branches", "cache hints (PTX)",
-    "scalar load moves", "scalar store moves", "lane moves", "calls", "packed integer",
+    "scalar load moves", "scalar store moves", "lane moves", "calls", "packed integer", "waits", "scalar loads",
+    "accumulator moves",
 }  # fmt: skip
 """Groups that are summed first if the table is too long."""
 
@@ -38,8 +41,11 @@ _INSTRUCTION_GROUPS = {"scalar arithmetic", "streaming stores", "conversions", "
 Cells = Sequence[str]
 
 
-def print_assembly(assembly: Assembly) -> None:
-    """Print a version: its kernels, their counts side by side, loops, lines and notices."""
+def print_assembly(assembly: Assembly, limits: MultiprocessorLimits | None = None) -> None:
+    """Print a version: its kernels, their counts side by side, loops, waits, lines and notices.
+
+    With the limits of a multiprocessor, the occupancy that they allow is among the counts.
+    """
     kernels = assembly.kernels
     console.out(f"{assembly.op} {assembly.version} for {assembly.arch}, in {assembly.folder}")
     _print(
@@ -47,19 +53,22 @@ def print_assembly(assembly: Assembly) -> None:
             "",
             "kernel",
             "at",
-            f"compiled for{' (/16: a known multiple of 16)' if kernels[0].isa == 'sass' else ''}",
+            f"compiled for{' (/16: a known multiple of 16)' if kernels[0].isa != 'x86' else ''}",
         ],
         [_head(index, kernel) for index, kernel in enumerate(kernels, 1)],
     )
     for note in _notes(assembly):
         console.out(note)
     columns = ["count"] if len(kernels) == 1 else [str(index) for index in range(1, len(kernels) + 1)]
-    _print(["", "", *columns], [*_resources(kernels), *_counts(kernels)])
+    _print(["", "", *columns], [*_resources(kernels), *_occupancies(kernels, limits), *_counts(kernels)])
     loops = list(_loops(kernels))
     if loops:
         _print(["", "innermost loop", "instructions", "of which"], loops[:_LOOPS])
     if len(loops) > _LOOPS:
         console.out(f"and {len(loops) - _LOOPS} more: --json")
+    waits = list(_waits(kernels))
+    if waits:
+        _print(["", "wait for loads", "in flight after it", "instructions since the last load"], waits[:_LOOPS])
     for index, kernel in _largest_of_each_name(kernels):
         name = kernel.name if len(kernels) == 1 else f"{kernel.name} ({index})"
         if kernel.lines:
@@ -95,8 +104,9 @@ def _notes(assembly: Assembly) -> Iterator[str]:
     if idle := [name for name in assembly.workloads if name not in launched]:
         yield f"launches no kernel of its own at: {', '.join(idle)}"
     for index, kernel in enumerate(assembly.kernels, 1):
-        # The first two notes of a GPU kernel repeat its counts and its launch options.
-        for note in kernel.resources.notes[2 if kernel.isa == "sass" else 0 :]:
+        for note in kernel.resources.notes:
+            if (kernel.isa == "sass" and note == kernel.resources.notes[0]) or note.startswith("num_warps "):
+                continue  # repeats the counts, or the launch options
             yield f"{index}: {note}" if len(assembly.kernels) > 1 else note
 
 
@@ -108,6 +118,28 @@ def _resources(kernels: Sequence[CompiledKernel]) -> Iterator[Cells]:
             yield [name.replace("_", " "), "", *("-" if value is None else str(value) for value in values)]
     yield ["instructions", "", *(str(kernel.instructions) for kernel in kernels)]
     yield ["loops", "", *(str(len(kernel.loops)) for kernel in kernels)]
+
+
+def _occupancies(kernels: Sequence[CompiledKernel], limits: MultiprocessorLimits | None) -> Iterator[Cells]:
+    """Yield the row of resident warps, if the launches and the device's limits are known."""
+    occupancies = [limits and kernel_occupancy(kernel, limits) for kernel in kernels]
+    if limits and all(occupancies):
+        cells = (f"{o.warps}, by {o.limit}" for o in occupancies if o)
+        yield ["resident warps", f"of {limits.warps}", *cells]
+
+
+def _waits(kernels: Sequence[CompiledKernel]) -> Iterator[Cells]:
+    """Yield the waits for loads, those in innermost loops first, and those with the shortest distance first."""
+    waits = [(not wait.in_loop, wait.distance, index, wait) for index, kernel in enumerate(kernels, 1)
+             for wait in kernel.waits]  # fmt: skip
+    for outside, distance, index, wait in sorted(waits, key=lambda item: item[:3]):
+        place = f"line {wait.line}" if wait.line else "no line"
+        yield [
+            str(index) if len(kernels) > 1 else "",
+            f"{place}{'' if outside else ', in a loop'}",
+            str(wait.pending or "none"),
+            str(distance),
+        ]
 
 
 def _counts(kernels: Sequence[CompiledKernel]) -> list[Cells]:
@@ -141,11 +173,17 @@ def _ordered_groups(
     table: dict[str, dict[str, list[int]]], kernels: Sequence[CompiledKernel]
 ) -> Iterator[tuple[str, dict[str, list[int]]]]:
     """Return the groups in the order of a kernel's counts, even if no kernel has all of them."""
+    from warpsmith.profiling.assembly import amdgcn as assembly_amdgcn
     from warpsmith.profiling.assembly import ptx as assembly_ptx
     from warpsmith.profiling.assembly import sass as assembly_sass
     from warpsmith.profiling.assembly import x86 as assembly_x86
 
-    order = [*assembly_sass.GROUPS, assembly_ptx.HINTS] if kernels[0].isa == "sass" else assembly_x86.GROUPS
+    orders = {
+        "sass": [*assembly_sass.GROUPS, assembly_ptx.HINTS],
+        "amdgcn": [*assembly_amdgcn.GROUPS],
+        "x86": [*assembly_x86.GROUPS],
+    }
+    order = orders[kernels[0].isa]
     return ((group, table[group]) for group in order if group in table)
 
 
@@ -168,7 +206,7 @@ def _body(loop: Loop, isa: str) -> str:
 
 
 def _kind(count: Count, isa: str) -> str:
-    kind = count.kind if isa == "sass" or count.group in _INSTRUCTION_GROUPS else f"{count.group} {count.kind}"
+    kind = count.kind if isa != "x86" or count.group in _INSTRUCTION_GROUPS else f"{count.group} {count.kind}"
     return f"{kind} x{count.count}"
 
 

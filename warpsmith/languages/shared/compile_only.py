@@ -30,7 +30,7 @@ class CompileOnly(Language):
     compiled_architectures: Iterable[str] = tuple(ARCHITECTURES)
     """Architectures that it compiles for."""
     texts: tuple[str, ...] = ("ptx", "sass")
-    """Endings of the files that it writes for readers."""
+    """Endings of the files that it writes for readers, one of them that of the instruction set."""
     seconds = 120.0
     """Time limit of the child."""
 
@@ -76,7 +76,8 @@ class CompileOnly(Language):
     ) -> tuple[Listing, ...]:
         """Disassemble everything that `run` launches at these workloads; no device is needed.
 
-        Writes `<kernel>.<arch>.sass`, and `.ptx` if there is one. Files of an earlier call are deleted.
+        Writes `<kernel>.<arch>.sass`, and `.ptx` if there is one, or `.amdgcn`. Files of an earlier call are
+        deleted.
 
         Raises:
             BuildFailed: `run` or a kernel fails, launches nothing, or takes too long.
@@ -140,15 +141,16 @@ class CompileOnly(Language):
 
 
 def _listing(launch: dict[str, Any], report: Resources, folder: Path) -> Listing:
-    ptx = folder / f"{launch['stem']}.ptx"
+    ptx, isa = folder / f"{launch['stem']}.ptx", launch.get("isa", "sass")
     return Listing(
         kernel=report.kernel,
         workloads=tuple(launch["workloads"]),
         variant=launch["variant"],
-        isa="sass",
-        assembly=folder / f"{launch['stem']}.sass",
+        isa=isa,
+        assembly=folder / f"{launch['stem']}.{isa}",
         resources=report,
         ptx=ptx if ptx.is_file() else None,
         unaligned=tuple(launch.get("unaligned", ())),
         matrix_product=launch["matrix_product"],
+        block_warps=launch.get("block_warps"),
     )

@@ -1,4 +1,7 @@
-"""Compile what a Triton version launches, without a device: `python -m` on a folder with `request.json`."""
+"""Compile what a Triton version launches, without a device: `python -m` on a folder with `request.json`.
+
+Compilers of both vendors come with Triton. NVIDIA's binary is disassembled; AMD's compiler states its assembly.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from warpsmith.core.evaluation import Resources
+from warpsmith.languages.shared.amd_metadata import describe_registers, read_register_use
 from warpsmith.languages.shared.compile_child import (
     CompileRequest,
     file_stems,
@@ -24,8 +28,9 @@ from warpsmith.languages.shared.disassembly import (
     missing_disassembler,
     shared_memory_notes,
     summarise_instructions,
+    thread_notes,
 )
-from warpsmith.languages.shared.fake_device import DEVICES, fake_device
+from warpsmith.languages.shared.fake_device import AMD_ARCHITECTURES, DEVICES, fake_device, warp_size
 from warpsmith.languages.shared.python_file import execute_file
 from warpsmith.languages.triton.language import launch_knobs
 
@@ -41,13 +46,13 @@ class TritonKernel(NamedTuple):
 
 
 def main(folder: Path) -> int:
-    """Compile as `request.json` says; leave `resources.json`, `launches.json`, PTX and SASS in `folder`.
+    """Compile as `request.json` says; leave `resources.json`, `launches.json` and the assembly in `folder`.
 
     Returns 1 with the error on stdout if it fails; if a tool is missing, `lacks.txt` names it.
     """
-    if write_lack(folder, missing_disassembler()):
-        return 1
     request = read_request(folder)
+    if request.arch not in AMD_ARCHITECTURES and write_lack(folder, missing_disassembler()):
+        return 1
     try:
         module, kernels = _compile_launches(request)
     except Exception as error:
@@ -60,7 +65,8 @@ def main(folder: Path) -> int:
     tuned = _autotune_notes(module)
     reports = []
     for kernel, stem in zip(kernels, stems, strict=True):
-        report = _examine(kernel, stem, request.arch, folder)
+        examine = _examine_amd if request.arch in AMD_ARCHITECTURES else _examine
+        report = examine(kernel, stem, request.arch, folder)
         notes = (*report.notes, *tuned.get(report.kernel, ()))
         reports.append(report.model_copy(update={"notes": notes}))
     launches = [describe_kernel(kernel, stem) for kernel, stem in zip(kernels, stems, strict=True)]
@@ -82,9 +88,11 @@ def describe_kernel(compiled: TritonKernel, stem: str) -> dict[str, Any]:
             unaligned.append(name)
     return {
         "stem": stem,
+        "isa": "amdgcn" if "amdgcn" in compiled.kernel.asm else "sass",
         "workloads": compiled.workloads,
         "variant": ", ".join([*words, *_launch_notes(compiled.kernel)]),
         "unaligned": unaligned,
+        "block_warps": compiled.kernel.metadata.num_warps,
         "matrix_product": "tt.dot" in compiled.kernel.asm.get("ttir", ""),
     }
 
@@ -122,15 +130,35 @@ def _examine(compiled: TritonKernel, stem: str, arch: str, folder: Path) -> Reso
             summarise_instructions(sass),
             *_launch_notes(kernel),
             *shared_memory_notes(shared, DEVICES[arch]["shared"], arch),
+            *thread_notes(kernel.metadata.num_warps * warp_size(arch), arch),
+        ),
+    )
+
+
+def _examine_amd(compiled: TritonKernel, stem: str, arch: str, folder: Path) -> Resources:
+    """Write the kernel's assembly; return its report, with vector and accumulation registers together."""
+    kernel = compiled.kernel
+    text = kernel.asm["amdgcn"]
+    (folder / f"{stem}.amdgcn").write_text(text)
+    use = read_register_use(text)
+    shared = kernel.metadata.shared
+    return Resources(
+        kernel=compiled.name,
+        registers=use.vector,
+        shared_bytes=shared,
+        spill_bytes=use.scratch_bytes,
+        notes=(
+            describe_registers(use),
+            *_launch_notes(kernel),
+            *shared_memory_notes(shared, DEVICES[arch]["shared"], arch),
+            *thread_notes(kernel.metadata.num_warps * warp_size(arch), arch),
         ),
     )
 
 
 def _launch_notes(kernel: Any) -> list[str]:  # noqa: ANN401 - triton publishes no types
-    return [
-        launch_knobs(kernel.metadata),
-        *early_start_notes(bool(kernel.metadata.launch_pdl), kernel.asm["ptx"]),
-    ]
+    early = bool(getattr(kernel.metadata, "launch_pdl", False))  # AMD's kernels have no such option
+    return [launch_knobs(kernel.metadata), *early_start_notes(early, kernel.asm.get("ptx", ""))]
 
 
 def _autotune_notes(module: Any) -> dict[str, tuple[str, ...]]:  # noqa: ANN401

@@ -16,6 +16,7 @@ from warpsmith.core.evaluation import Resources
 from warpsmith.languages.base import Build, Run, SourcePattern, TraceLanguage
 from warpsmith.languages.shared import stamp_table, stamps
 from warpsmith.languages.shared.compile_only import CompileOnly
+from warpsmith.languages.shared.fake_device import AMD_ARCHITECTURES, ARCHITECTURES
 from warpsmith.languages.shared.python_file import check_python_file, execute_file, has_cuda_device
 from warpsmith.languages.shared.python_source import lint_python, normalise_python
 from warpsmith.languages.triton import interpreter_fixes, toolchain_key
@@ -52,6 +53,8 @@ class Triton(CompileOnly):
         }
     )
     compiler = "warpsmith.languages.triton.compile"
+    compiled_architectures = (*ARCHITECTURES, *AMD_ARCHITECTURES)
+    texts = ("ptx", "sass", "amdgcn")
     trace_language: TraceLanguage = "triton"
 
     def missing(self, target_kind: str) -> str | None:
