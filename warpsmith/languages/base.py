@@ -274,3 +274,25 @@ class Assembles(Protocol):
 
         Writes nothing if it raises BuildFailed, or MachineLacks if a tool is missing.
         """
+
+
+@runtime_checkable
+class Relaunches(Protocol):
+    """A language whose versions compile for other vendors' devices too, and with other launch options than their
+    own: `warpsmith port` asks for it."""
+
+    def port_architectures(self) -> tuple[str, ...]:
+        """Return the architectures that it compiles for."""
+
+    def assemble_relaunches(
+        self, source: Path, definition: Definition, workloads: Sequence[Workload], arch: str, folder: Path
+    ) -> tuple[tuple[Listing, ...], ...]:
+        """Compile what these workloads launch: first as the version says, then with half and twice the warps, and
+        for matrix products with one pipeline stage less and more.
+
+        Leaves the assembly in subfolders of `folder`. A change that does not compile gives no listings.
+
+        Raises:
+            BuildFailed: the version as it is does not compile.
+            MachineLacks: a tool is missing.
+        """

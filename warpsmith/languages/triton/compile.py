@@ -5,6 +5,7 @@ Compilers of both vendors come with Triton. NVIDIA's binary is disassembled; AMD
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -37,6 +38,27 @@ from warpsmith.languages.triton.language import launch_knobs
 _USAGE = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:\d+ LOCAL:(\d+)")
 
 
+class LaunchChange(NamedTuple):
+    """A change of a version's launch options, which no result depends on."""
+
+    warps: float = 1.0
+    """Factor of the warps of a block."""
+    stages: int = 0
+    """Pipeline stages more."""
+
+    def apply(self, options: dict[str, Any], arch: str) -> None:
+        """Change the options of one launch."""
+        stages = 2 if arch in AMD_ARCHITECTURES else 3  # Triton's defaults
+        if self.warps != 1:
+            options["num_warps"] = max(1, int(options.get("num_warps", 4) * self.warps))
+        if self.stages:
+            options["num_stages"] = max(1, options.get("num_stages", stages) + self.stages)
+
+
+_CHANGES = (LaunchChange(warps=0.5), LaunchChange(warps=2))
+_PRODUCT_CHANGES = (LaunchChange(stages=-1), LaunchChange(stages=1))
+
+
 class TritonKernel(NamedTuple):
     """A kernel that was compiled for a launch."""
 
@@ -53,14 +75,27 @@ def main(folder: Path) -> int:
     request = read_request(folder)
     if request.arch not in AMD_ARCHITECTURES and write_lack(folder, missing_disassembler()):
         return 1
+    products = _compile_into(folder, request, LaunchChange())
+    if products is None:
+        return 1
+    if json.loads((folder / "request.json").read_text()).get("relaunches"):
+        for number, change in enumerate(_CHANGES + (_PRODUCT_CHANGES if products else ()), 1):
+            changed = folder / f"change-{number}"
+            changed.mkdir()
+            _compile_into(changed, request, change)
+    return 0
+
+
+def _compile_into(folder: Path, request: CompileRequest, change: LaunchChange) -> bool | None:
+    """Compile into a folder; return whether a kernel is a matrix product, None if the version does not compile."""
     try:
-        module, kernels = _compile_launches(request)
+        module, kernels = _compile_launches(request, change)
     except Exception as error:
         print_error(request.source, error)
-        return 1
+        return None
     if not kernels:
         sys.stdout.write("run launched no Triton kernel\n")
-        return 1
+        return None
     stems = file_stems([kernel.name for kernel in kernels], request.arch)
     tuned = _autotune_notes(module)
     reports = []
@@ -71,7 +106,7 @@ def main(folder: Path) -> int:
         reports.append(report.model_copy(update={"notes": notes}))
     launches = [describe_kernel(kernel, stem) for kernel, stem in zip(kernels, stems, strict=True)]
     write_results(folder, reports, launches)
-    return 0
+    return any(launch["matrix_product"] for launch in launches)
 
 
 def describe_kernel(compiled: TritonKernel, stem: str) -> dict[str, Any]:
@@ -97,11 +132,11 @@ def describe_kernel(compiled: TritonKernel, stem: str) -> dict[str, Any]:
     }
 
 
-def _compile_launches(request: CompileRequest) -> tuple[Any, list[TritonKernel]]:
+def _compile_launches(request: CompileRequest, change: LaunchChange) -> tuple[Any, list[TritonKernel]]:
     """Return the version's module, and what its `run` launches at the workloads, each kernel once."""
     compiled: dict[str, TritonKernel] = {}
     kernels: dict[str, tuple[Any, str]] = {}
-    with fake_device(request.arch, kernels):
+    with fake_device(request.arch, kernels, lambda options: change.apply(options, request.arch)):
         module = execute_file(request.source)
         for workload in request.workloads:
             kernels.clear()
