@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
 from warpsmith.cli import console
 from warpsmith.core.arithmetic.occupancy import MultiprocessorLimits
 from warpsmith.profiling.assembly.models import (
@@ -25,9 +21,6 @@ _ROWS = 28
 _LOOPS = 6
 _KINDS = 10
 _TEXT = 90
-_WIDTH = 400
-"""Columns, as wide as any content, so that nothing is cut for an agent that reads a pipe."""
-
 _MINOR = {
     "barriers", "shuffles", "special functions", "conversions", "fp32", "branches", "cache hints (PTX)",
     "scalar load moves", "scalar store moves", "lane moves", "calls", "packed integer", "waits", "scalar loads",
@@ -48,7 +41,7 @@ def print_assembly(assembly: Assembly, limits: MultiprocessorLimits | None = Non
     """
     kernels = assembly.kernels
     console.out(f"{assembly.op} {assembly.version} for {assembly.arch}, in {assembly.folder}")
-    _print(
+    console.out_table(
         [
             "",
             "kernel",
@@ -60,19 +53,23 @@ def print_assembly(assembly: Assembly, limits: MultiprocessorLimits | None = Non
     for note in _notes(assembly):
         console.out(note)
     columns = ["count"] if len(kernels) == 1 else [str(index) for index in range(1, len(kernels) + 1)]
-    _print(["", "", *columns], [*_resources(kernels), *_occupancies(kernels, limits), *_counts(kernels)])
+    console.out_table(
+        ["", "", *columns], [*_resources(kernels), *_occupancies(kernels, limits), *_counts(kernels)]
+    )
     loops = list(_loops(kernels))
     if loops:
-        _print(["", "innermost loop", "instructions", "of which"], loops[:_LOOPS])
+        console.out_table(["", "innermost loop", "instructions", "of which"], loops[:_LOOPS])
     if len(loops) > _LOOPS:
         console.out(f"and {len(loops) - _LOOPS} more: --json")
     waits = list(_waits(kernels))
     if waits:
-        _print(["", "wait for loads", "in flight after it", "instructions since the last load"], waits[:_LOOPS])
+        console.out_table(
+            ["", "wait for loads", "in flight after it", "instructions since the last load"], waits[:_LOOPS]
+        )
     for index, kernel in _largest_of_each_name(kernels):
         name = kernel.name if len(kernels) == 1 else f"{kernel.name} ({index})"
         if kernel.lines:
-            _print(["line", "instructions", "memory", name], list(_lines(kernel)))
+            console.out_table(["line", "instructions", "memory", name], list(_lines(kernel)))
     for notice in assembly.notices:
         location = f"{', '.join(map(str, notice.kernels))}: " if len(kernels) > 1 else ""
         console.out(f"look: {location}{notice.text} (warpsmith knowledge show {notice.entry})")
@@ -86,12 +83,12 @@ def print_assembly_diff(diff: AssemblyDiff) -> None:
         [str(index), _names(before, pair.before), _names(after, pair.after), ", ".join(pair.workloads)]
         for index, pair in enumerate(diff.pairs, 1)
     ]
-    _print(["", before.version, after.version, "at"], heads)
+    console.out_table(["", before.version, after.version, "at"], heads)
     rows = list(_differences(diff.pairs))
     if not rows:
         console.out("no count differs")
         return
-    _print(["", "", *(str(index) for index in range(1, len(diff.pairs) + 1))], rows)
+    console.out_table(["", "", *(str(index) for index in range(1, len(diff.pairs) + 1))], rows)
 
 
 def _head(index: int, kernel: CompiledKernel) -> Cells:
@@ -133,10 +130,10 @@ def _waits(kernels: Sequence[CompiledKernel]) -> Iterator[Cells]:
     waits = [(not wait.in_loop, wait.distance, index, wait) for index, kernel in enumerate(kernels, 1)
              for wait in kernel.waits]  # fmt: skip
     for outside, distance, index, wait in sorted(waits, key=lambda item: item[:3]):
-        place = f"line {wait.line}" if wait.line else "no line"
+        location = f"line {wait.line}" if wait.line else "no line"
         yield [
             str(index) if len(kernels) > 1 else "",
-            f"{place}{'' if outside else ', in a loop'}",
+            f"{location}{'' if outside else ', in a loop'}",
             str(wait.pending or "none"),
             str(distance),
         ]
@@ -237,13 +234,3 @@ def _differences(pairs: Sequence[KernelPair]) -> Iterator[Cells]:
             columns = (f"{cells[i].before} -> {cells[i].after}" if i in cells else "" for i in range(len(pairs)))
             label = kind.replace("_", " ") if group == "resources" else kind
             yield [group if number == 0 else "", label, *columns]
-
-
-def _print(columns: Sequence[str], rows: Sequence[Cells]) -> None:
-    table = Table(*columns, box=None, pad_edge=False, header_style="")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    visible = Console(width=_WIDTH, color_system=None)
-    with visible.capture() as captured:
-        visible.print(table)
-    console.out("\n".join(line.rstrip() for line in captured.get().splitlines()))

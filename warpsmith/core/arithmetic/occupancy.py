@@ -47,12 +47,10 @@ class Occupancy(NamedTuple):
     most: int
     """Most warps of the device."""
     limit: str
-    """What allows no more: `warps`, `blocks`, `registers`, `shared memory`, `threads of a block`."""
+    """Resource that allows no more: `warps`, `blocks`, `registers`, `shared memory`, `threads of a block`."""
 
 
-def resident_warps(
-    limits: MultiprocessorLimits, block_warps: int, registers: int, shared_bytes: int
-) -> Occupancy:
+def resident_warps(limits: MultiprocessorLimits, block_warps: int, registers: int, shared_bytes: int) -> Occupancy:
     """Return the occupancy of a kernel.
 
     Args:

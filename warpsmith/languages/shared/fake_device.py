@@ -14,7 +14,7 @@ ARCHITECTURES = {"sm_80": 80, "sm_89": 89, "sm_90a": 90, "sm_100": 100, "sm_120"
 """NVIDIA's architectures that kernels are compiled for, with the compute capability times ten."""
 
 AMD_ARCHITECTURES = {"gfx942": 94, "gfx950": 95}
-"""AMD's architectures that kernels are compiled for, with the compute capability that PyTorch reports, times ten."""
+"""AMD's architectures that kernels are compiled for, with the capability that PyTorch reports, times ten."""
 
 DEVICES: dict[str, dict[str, Any]] = {
     "sm_80": {"name": "NVIDIA A100", "multi_processor_count": 108, "shared": 166912, "l2": 40 << 20},

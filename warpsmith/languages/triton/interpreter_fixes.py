@@ -53,10 +53,11 @@ def _show_small_device() -> None:
     """Answer host code that asks for a GPU's figures; without a driver PyTorch raises."""
     import torch
 
-    if not torch.cuda.is_available():
-        torch.cuda.get_device_properties = lambda *_, **__: _DEVICE
-        torch.cuda.get_device_capability = lambda *_, **__: (_DEVICE.major, _DEVICE.minor)
-        torch.cuda.current_stream = lambda *_, **__: SimpleNamespace(cuda_stream=0)
+    cuda: Any = torch.cuda
+    if not cuda.is_available():
+        cuda.get_device_properties = lambda *_, **__: _DEVICE
+        cuda.get_device_capability = lambda *_, **__: (_DEVICE.major, _DEVICE.minor)
+        cuda.current_stream = lambda *_, **__: SimpleNamespace(cuda_stream=0)
 
 
 def _cache_builtins(interpreter: Any) -> None:  # noqa: ANN401

@@ -83,7 +83,7 @@ def inspect_assembly(
     target = compiler.architecture(arch)
     folder = (keep or project.root / ".warpsmith" / "assembly") / definition.name / language / source.stem
     listings = compiler.assembly(source, definition, selected, target, folder)
-    kernels = tuple(read_kernel(listing, source, project) for listing in listings)
+    kernels = tuple(read_assembly(listing, source, project) for listing in listings)
     return Assembly(
         op=definition.name,
         version=f"{language}/{source.stem}",
@@ -123,7 +123,7 @@ def _chosen(definition: Definition, names: Sequence[str]) -> list[Workload]:
     return chosen or definition.select("representative")
 
 
-def read_kernel(listing: Listing, source: Path, project: Project) -> CompiledKernel:
+def read_assembly(listing: Listing, source: Path, project: Project) -> CompiledKernel:
     """Read the assembly of a kernel: counts, loops, lines, waits."""
     ptx_text = listing.ptx.read_text(errors="replace") if listing.ptx else ""
     isa, routines = _ISAS[listing.isa], _routines(listing, ptx_text, source)

@@ -67,16 +67,21 @@ def find_notices(kernels: Sequence[KernelContext]) -> tuple[Notice, ...]:
     )
 
 
+def access_widths(kernel: CompiledKernel, group: str) -> Counter[int]:
+    """Return the accesses of a group by the bits that each moves for a thread; async copies are loads."""
+    access_bits = assembly_amdgcn.amdgcn_access_bits if kernel.isa == "amdgcn" else assembly_sass.access_bits
+    widths: Counter[int] = Counter()
+    for count in kernel.counts:
+        if count.group == group or (group == "global loads" and count.kind.startswith("LDGSTS")):
+            widths[access_bits(count.kind)] += count.count
+    return widths
+
+
 def _narrow(group: str, words: str) -> Callable[[KernelContext], NoticeText | None]:
     def rule(context: KernelContext) -> NoticeText | None:
-        widths: Counter[int] = Counter()
-        amd = context.kernel.isa == "amdgcn"
-        access_bits = assembly_amdgcn.amdgcn_access_bits if amd else assembly_sass.access_bits
-        for count in context.kernel.counts:
-            if count.group == group or (group == "global loads" and count.kind.startswith("LDGSTS")):
-                widths[access_bits(count.kind)] += count.count
-            if count.kind.startswith(("UTMALDG", "UBLKCP")):
-                return None  # tiles come as bulk copies; the other loads are of scalars
+        widths = access_widths(context.kernel, group)
+        if any(count.kind.startswith(("UTMALDG", "UBLKCP")) for count in context.kernel.counts):
+            return None  # tiles come as bulk copies; the other loads are of scalars
         narrow = Counter({bits: count for bits, count in widths.items() if bits < _WIDE_BITS})
         if 2 * narrow.total() <= widths.total() or 3 * _total_bits(narrow) < _total_bits(widths):
             return None  # a few scalar accesses next to wide accesses to rows
