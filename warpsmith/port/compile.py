@@ -167,7 +167,7 @@ def _launch_figures(kernel: CompiledKernel, device: PortDevice) -> LaunchFigures
         shared_bytes=kernel.resources.shared_bytes or 0,
         resident_warps=occupancy.warps if occupancy else None,
         limit=occupancy.limit if occupancy else "",
-        load_bits=widths.most_common(1)[0][0] if widths else None,
+        load_bits=max(widths, key=lambda bits: bits * widths[bits], default=None),
         obstacle=next((note for note in kernel.resources.notes if _REFUSAL in note), ""),
     )
 

@@ -35,7 +35,7 @@ class LaunchFigures(Model):
     limit: str = ""
     """Resource that allows no more: `registers`, `shared memory`, `blocks`, `warps`, `threads of a block`."""
     load_bits: int | None = None
-    """Bits that most loads from global memory move for a thread; null if there is none."""
+    """Bits for a thread of the loads that move most from global memory; null if there is none."""
     obstacle: str = ""
     """Reason why it will not launch; empty if it will."""
 

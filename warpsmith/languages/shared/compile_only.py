@@ -55,9 +55,7 @@ class CompileOnly(Language):
             Misuse: kernels are not compiled for `arch`.
         """
         with tempfile.TemporaryDirectory(prefix="warpsmith-") as folder:
-            first = definition.select("representative")[:1]
-            self._compile(source, definition, first, arch, Path(folder))
-            return _read_results(Path(folder))[0]
+            return self._compile(source, definition, definition.select("representative")[:1], arch, Path(folder))
 
     def architecture(self, name: str | None) -> str:
         """Return the architecture that kernels are compiled for: `sm_90` is `sm_90a`, which is also the default.
@@ -88,8 +86,8 @@ class CompileOnly(Language):
         """
         with tempfile.TemporaryDirectory(prefix="warpsmith-") as temporary:
             scratch = Path(temporary)
-            self._compile(source, definition, workloads, arch, scratch)
-            reports, launches = _read_results(scratch)
+            reports = self._compile(source, definition, workloads, arch, scratch)
+            launches = _read_launches(scratch)
             texts = {path.name: path.read_bytes() for suffix in self.texts for path in scratch.glob(f"*.{suffix}")}
         for name, text in texts.items():
             files.write_file(folder / name, text)
@@ -128,7 +126,7 @@ class CompileOnly(Language):
         arch: str,
         folder: Path,
         **options: object,
-    ) -> None:
+    ) -> tuple[Resources, ...]:
         """Run the child on a request with further `options`; it leaves its results in `folder`."""
         if arch not in self.compiled_architectures:
             raise self._unknown_architecture(arch)
@@ -142,25 +140,29 @@ class CompileOnly(Language):
             **options,
         }
         self.run_child(source, request, folder, f"does not compile for {arch}")
+        return _read_reports(folder)
 
     def _unknown_architecture(self, arch: str) -> Misuse:
         architectures = ", ".join(self.compiled_architectures)
         return Misuse(f"{self.title} is not compiled for the architecture `{arch}`; known: {architectures}.")
 
 
-def _read_results(folder: Path) -> tuple[tuple[Resources, ...], list[dict[str, Any]]]:
-    """Read the reports and the launches that the child left, one of each for a kernel."""
-    reports = json.loads((folder / "resources.json").read_text())
-    launches: list[dict[str, Any]] = json.loads((folder / "launches.json").read_text())
-    return tuple(Resources.model_validate(report) for report in reports), launches
-
-
 def read_listings(folder: Path) -> tuple[Listing, ...]:
     """Read what the child left in a folder; empty if it left nothing."""
     if not (folder / "resources.json").is_file():
         return ()
-    reports, launches = _read_results(folder)
-    return tuple(_listing(launch, report, folder) for launch, report in zip(launches, reports, strict=True))
+    pairs = zip(_read_launches(folder), _read_reports(folder), strict=True)
+    return tuple(_listing(launch, report, folder) for launch, report in pairs)
+
+
+def _read_reports(folder: Path) -> tuple[Resources, ...]:
+    reports = json.loads((folder / "resources.json").read_text())
+    return tuple(Resources.model_validate(report) for report in reports)
+
+
+def _read_launches(folder: Path) -> list[dict[str, Any]]:
+    launches: list[dict[str, Any]] = json.loads((folder / "launches.json").read_text())
+    return launches
 
 
 def _listing(launch: dict[str, Any], report: Resources, folder: Path) -> Listing:

@@ -49,7 +49,7 @@ def target_lines(target: PortTarget) -> Iterator[str]:
     if target.error:
         yield f"refused: {target.error}"
     if target.lacks:
-        yield f"lacks {', '.join(target.lacks)}{'' if target.losses else '; the version uses none of them'}"
+        yield f"lacks {', '.join(target.lacks)}{'' if target.losses else '; the version uses none'}"
     yield from (f"loses {loss}" for loss in target.losses)
     for kernel in target.kernels:
         if kernel.own.obstacle:
