@@ -33,7 +33,7 @@ def test_a_correct_version_names_its_workloads_and_counts_what_was_skipped():
 
 @pytest.mark.parametrize(
     ("status", "verdict", "state"),
-    [("INCORRECT_NUMERICAL", "ROLLBACK", "failed"), ("TIMEOUT", "ROLLBACK", "unchecked")],
+    [("INCORRECT_SHAPE", "ROLLBACK", "failed"), ("TIMEOUT", "ROLLBACK", "unchecked")],
 )
 def test_a_wrong_value_fails_and_a_call_without_end_proves_nothing(status, verdict, state):
     numerics = judged(("a", "PASSED"), ("b", status), verdict=verdict, reason="at b")

@@ -87,3 +87,14 @@ def test_registers_come_from_the_metadata():
     use = read_register_use(TEXT)
     assert use == RegisterUse(100, 16, 26, 6, 2, 24)
     assert describe_registers(use) == "100 VGPRs (16 of them AGPRs), 26 SGPRs, spilled 6 and 2"
+
+
+def test_a_loop_that_polls_another_block_is_a_wait(code):
+    (loop,) = find_loops(code, amdgcn.is_amdgcn_wait)
+    assert not amdgcn.is_amdgcn_wait(loop.code)
+    poll = [
+        loop.code[0]._replace(opcode=opcode) for opcode in ("global_load_dword", "buffer_inv", "s_cbranch_vccz")
+    ]
+    assert amdgcn.is_amdgcn_wait(poll)
+    assert not amdgcn.is_amdgcn_wait([*poll, loop.code[0]._replace(opcode="v_add_f32_e32")])
+    assert not amdgcn.is_amdgcn_wait(poll[:1])

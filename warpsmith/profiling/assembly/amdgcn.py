@@ -89,8 +89,18 @@ def is_amdgcn_memory(instruction: Instruction) -> bool:
 
 
 def is_amdgcn_wait(loop: Sequence[Instruction]) -> bool:
-    """Return whether a loop only waits for another wave."""
-    return any(instruction.opcode == "s_sleep" for instruction in loop)
+    """Return whether a loop only polls memory until another block has written it: it sleeps, or it invalidates the
+    cache at each turn, and computes nothing."""
+    polls = any(instruction.opcode.startswith(("s_sleep", "buffer_inv")) for instruction in loop)
+    groups = {pair[0] for instruction in loop if (pair := classify_amdgcn(instruction))}
+    return polls and not groups & {
+        "matrix cores",
+        "fp32",
+        "fp64",
+        "special functions",
+        "conversions",
+        "global stores",
+    }
 
 
 def amdgcn_access_bits(opcode: str) -> int:

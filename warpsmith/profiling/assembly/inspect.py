@@ -166,9 +166,12 @@ def _routines(listing: Listing, ptx_text: str, source: Path) -> list[Routine]:
 
 def _load_waits(routines: Iterable[Routine]) -> Iterator[LoadWait]:
     for routine in routines:
+        every = [body.code for body in find_loops(routine.code, lambda _: False)]
+        polls = {instruction.address for body in every if amdgcn.is_amdgcn_wait(body) for instruction in body}
         bodies = [body.code for body in find_loops(routine.code, amdgcn.is_amdgcn_wait) if body.innermost]
         in_loops = {instruction.address for body in bodies for instruction in body}
-        waits = [wait for wait in amdgcn.memory_waits(routine.code) if wait.address not in in_loops]
+        outside = (wait for wait in amdgcn.memory_waits(routine.code) if wait.address not in in_loops | polls)
+        waits = list(outside)
         for body in bodies:  # twice: what the first pass leaves in flight, the second waits for
             twice = {wait.address: wait for wait in amdgcn.memory_waits([*body, *body])}
             waits += twice.values()
