@@ -90,7 +90,7 @@ def test_compile_only_for_amd(compiled, vector, copy_source, tmp_path, arch):
     assert report.notes[1].startswith("num_warps 4, num_stages 2")
     text = (tmp_path / f"copy.{arch}.amdgcn").read_text()
     assert f"amdhsa--{arch}" in text
-    assert text.count("buffer_load_dwordx4") == 1  # four floats of each of 256 threads
+    assert text.count("_load_dwordx4") == 1  # four floats of each of 256 threads
     (launch,) = json.loads((tmp_path / "launches.json").read_text())
     assert (launch["isa"], launch["block_warps"]) == ("amdgcn", 4)
     assert torch.version.hip is None
