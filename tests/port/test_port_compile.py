@@ -116,3 +116,17 @@ def test_a_kind_of_fp8_is_refused_or_emulated(ported):
 def test_a_version_that_does_not_compile_at_home_is_no_port(ported):
     with pytest.raises(BuildFailed, match="sm_90a"):
         ported("gfx942", source=SOURCE.replace("BLOCK=2048", "BLOCK=2047"))
+
+
+def test_refused_instructions_are_named_without_temporary_files(ported):
+    early = SOURCE.replace("    o = tl.program", "    gdc_wait()\n    o = tl.program").replace(
+        "import triton.language as tl\n",
+        "import triton.language as tl\nfrom triton.language.extra.cuda import gdc_wait\n",
+    )
+    (target,) = ported("gfx942", source=early).targets
+    assert target.outcome == "does not compile"
+    assert "griddepcontrol.wait" in target.error
+    assert "line 14" in target.error
+    assert "/tmp" not in target.error
+    assert "lld" not in target.error.lower()
+    assert [loss.split(":")[0] for loss in target.losses] == ["programmatic dependent launch"]

@@ -30,6 +30,8 @@ _STAGES = re.compile(r"num_stages (\d+)")
 _OPTIONS = re.compile(r", num_warps \d+.*$")
 _REFUSAL = "will not launch"
 _ERROR_LINES = 6
+_TEMPORARY = re.compile(r"/tmp/\S+")
+_LINKER = re.compile(r"RuntimeError: LLD failed to link .*")
 
 
 @dataclass(frozen=True)
@@ -206,6 +208,7 @@ def _specialisation(kernel: CompiledKernel) -> str:
 
 
 def _first_lines(error: BuildFailed) -> str:
-    """Return the compiler's first lines, without the fence around them."""
+    """Return the compiler's first lines, without the fence around them, temporary files and a linker's echo."""
     lines = [line.strip() for line in str(error).splitlines()[1:] if line.strip() not in ("", "```", "^")]
-    return " | ".join(lines[:_ERROR_LINES])[:600] or str(error)[:600]
+    telling = [_LINKER.sub("", _TEMPORARY.sub("...", line)) for line in lines if not line.startswith("ld.lld:")]
+    return " | ".join(telling[:_ERROR_LINES])[:600] or str(error)[:600]
