@@ -136,4 +136,4 @@ def _print_lines(title: str, lines: Sequence[str]) -> None:
     for line in lines[:_LINES]:
         console.out(f"  {line}")
     if len(lines) > _LINES:
-        console.out(f"  and {len(lines) - _LINES} more lines on the page")
+        console.out(f"  more on the page: {len(lines) - _LINES}")
