@@ -31,7 +31,7 @@ _OPTIONS = re.compile(r", num_warps \d+.*$")
 _REFUSAL = "will not launch"
 _ERROR_LINES = 6
 _TEMPORARY = re.compile(r"/tmp/\S+")
-_LINKER = re.compile(r"RuntimeError: LLD failed to link .*")
+_NOISE = re.compile(r"=+$|ld\.lld:|please share the reproducer|`ptxas` stderr|.*LLD failed to link")
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ def _specialisation(kernel: CompiledKernel) -> str:
 
 
 def _first_lines(error: BuildFailed) -> str:
-    """Return the compiler's first lines, without the fence around them, temporary files and a linker's echo."""
+    """Return the compiler's first lines, without the fence around them, temporary files and advice."""
     lines = [line.strip() for line in str(error).splitlines()[1:] if line.strip() not in ("", "```", "^")]
-    telling = [_LINKER.sub("", _TEMPORARY.sub("...", line)) for line in lines if not line.startswith("ld.lld:")]
-    return " | ".join(telling[:_ERROR_LINES])[:600] or str(error)[:600]
+    plain = [_TEMPORARY.sub("...", line) for line in lines if not _NOISE.match(line)]
+    return " | ".join(plain[:_ERROR_LINES])[:600] or str(error)[:600]
