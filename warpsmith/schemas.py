@@ -31,6 +31,7 @@ from warpsmith.lab.gate_tests.false_win_models import FalseWins
 from warpsmith.lab.gate_tests.models import RedTeamReport
 from warpsmith.lab.performance_map.models import PerformanceMap
 from warpsmith.lab.tuning.models import Tuning
+from warpsmith.port.models import PortRecord
 from warpsmith.profiling.assembly.models import Assembly
 from warpsmith.profiling.counters import Counters
 from warpsmith.program.analysis.models import Analysis
@@ -66,6 +67,7 @@ MODELS: dict[str, type[Model]] = {
     "redteam": RedTeamReport,
     "race": RaceRecord,
     "map": PerformanceMap,
+    "port": PortRecord,
     "tuning": Tuning,
     "backup": JournalAction,
     "analysis": Analysis,

@@ -10,15 +10,10 @@ import os
 import re
 import sys
 import traceback
-from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
-from unittest.mock import patch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import torch
 
     from warpsmith.core.definition import Workload
@@ -32,16 +27,6 @@ WORKLOADS = 3
 
 _BEYOND = re.compile(r"experimental\.gluon|experimental import gluon")
 """What the interpreter cannot do. Inline assembly is refused where it is called: a version may have a plain path."""
-
-_DEVICE = SimpleNamespace(
-    multi_processor_count=3,  # so few that loops over work run more than once
-    max_threads_per_multi_processor=2048,
-    shared_memory_per_multiprocessor=233472,
-    L2_cache_size=60 << 20,
-    major=9,
-    minor=0,
-)
-
 
 def definition_of(path: Path) -> Path:
     """The definition that a version or a draft belongs to."""
@@ -68,6 +53,7 @@ def examine(path: Path) -> dict[str, Any]:
     """What came out: grades by workload and distribution; or why the version cannot be interpreted."""
     from warpsmith.lab.operator import definition_file
     from warpsmith.languages.shared.python_file import execute_file
+    from warpsmith.languages.triton import interpreter_fixes
 
     if found := _BEYOND.search(path.read_text()):
         return {"skipped": f"Triton's interpreter has no {found[0]}"}
@@ -75,24 +61,9 @@ def examine(path: Path) -> dict[str, Any]:
     chosen = workloads(file)
     if not chosen:
         return {"skipped": f"{file.definition.name} has no workload that Triton's interpreter could be trusted at"}
-    with _as_on_a_gpu():
-        run = execute_file(path).run
-        return {"graded": [grade for workload in chosen for grade in _graded(file, workload, run)]}
-
-
-@contextmanager
-def _as_on_a_gpu() -> Iterator[None]:
-    """Host code finds a small device; numbers round as on one."""
-    import torch
-
-    from warpsmith.languages.triton import interpreter_fixes
-
     interpreter_fixes.patch_interpreter()
-    with (
-        patch.object(torch.cuda, "get_device_properties", lambda *_: _DEVICE),
-        patch.object(torch.cuda, "get_device_capability", lambda *_: (9, 0)),
-    ):
-        yield
+    run = execute_file(path).run
+    return {"graded": [grade for workload in chosen for grade in _graded(file, workload, run)]}
 
 
 def _graded(file: DefinitionFile, workload: Workload, run: Any) -> list[list[str]]:

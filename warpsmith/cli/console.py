@@ -11,13 +11,16 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pydantic import BaseModel
     from rich.console import Console
 
     from warpsmith.cli.durations import Duration
     from warpsmith.core.text import Tell
+
+
+_TABLE_WIDTH = 400
 
 
 def stderr() -> Console:
@@ -55,6 +58,21 @@ def out_line(text: str) -> None:
     """Write a line to stdout at once."""
     out(text)
     sys.stdout.flush()
+
+
+def out_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Write rows under their columns' names, as wide as any content: nothing is cut for an agent with a pipe."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*columns, box=None, pad_edge=False, header_style="")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    visible = Console(width=_TABLE_WIDTH, color_system=None)
+    with visible.capture() as captured:
+        visible.print(table)
+    out("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 def tell(text: str) -> None:

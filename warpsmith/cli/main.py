@@ -13,7 +13,7 @@ import typer
 from warpsmith.cli import backup, hook, knowledge, listing, repo, schema, site, skew, uplift
 from warpsmith.cli.campaign import answer, new, optimize, report, route, use
 from warpsmith.cli.campaign import rounds as campaign
-from warpsmith.cli.lab import doctor, evidence, hardware, performance_map, race, redteam, tune, workbench
+from warpsmith.cli.lab import doctor, evidence, hardware, performance_map, port, race, redteam, tune, workbench
 from warpsmith.cli.lab import judge as lab
 from warpsmith.cli.profiling import assembly, profile
 from warpsmith.cli.program import analyze as program
@@ -81,6 +81,7 @@ for group in (
     graph,
     race,
     performance_map,
+    port,
     use,
     backup,
     redteam,

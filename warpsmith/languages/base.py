@@ -53,6 +53,10 @@ class Build:
     judgement every candidate compiles for itself."""
 
 
+Isa = Literal["sass", "amdgcn", "x86"]
+"""Instruction set of an assembly: NVIDIA's, AMD's, or that of a CPU."""
+
+
 @dataclass(frozen=True)
 class Listing:
     """One compiled kernel: its assembly on disk, and the facts it was compiled from."""
@@ -63,7 +67,7 @@ class Listing:
     """The workloads that launch it, of those asked for."""
     variant: str
     """Difference from other kernels of the same name: types of arguments, constants, launch options."""
-    isa: Literal["sass", "x86"]
+    isa: Isa
     """Instruction set of the assembly."""
     assembly: Path
     """The disassembly, with the source lines of its instructions."""
@@ -75,6 +79,8 @@ class Listing:
     """Pointer and integer arguments that the compiler could not assume to be multiples of 16."""
     matrix_product: bool = False
     """True if its source asks for matrix products."""
+    block_warps: int | None = None
+    """Warps of a block that it is launched with, if known."""
 
 
 TraceLanguage = Literal["python", "triton", "cpp"]
@@ -267,4 +273,26 @@ class Assembles(Protocol):
         """Compile what these workloads launch, without running it, and leave the assembly in `folder`.
 
         Writes nothing if it raises BuildFailed, or MachineLacks if a tool is missing.
+        """
+
+
+@runtime_checkable
+class Relaunches(Protocol):
+    """A language whose versions compile for other vendors' devices too, and with other launch options than their
+    own: `warpsmith port` asks for it."""
+
+    def port_architectures(self) -> tuple[str, ...]:
+        """Return the architectures that it compiles for."""
+
+    def assemble_relaunches(
+        self, source: Path, definition: Definition, workloads: Sequence[Workload], arch: str, folder: Path
+    ) -> tuple[tuple[Listing, ...], ...]:
+        """Compile what these workloads launch: first as the version says, then with half and twice the warps, and
+        for matrix products with one pipeline stage less and more.
+
+        Leaves the assembly in subfolders of `folder`. A change that does not compile gives no listings.
+
+        Raises:
+            BuildFailed: the version as it is does not compile.
+            MachineLacks: a tool is missing.
         """

@@ -22,6 +22,7 @@ from warpsmith.ledger.store import RECORD
 from warpsmith.project import Project
 from warpsmith.reporting import calibration, facts, overview, plots, race, report, tips
 from warpsmith.reporting.performance_map import page as map_pages
+from warpsmith.reporting.port import page as port_pages
 from warpsmith.use import choice
 
 REPORT = "report.md"
@@ -64,6 +65,7 @@ def _render(project: Project, only: Campaign | None = None) -> list[Path]:
     for op in {campaign.manifest.target_op for campaign in selected}:
         pages |= race.render_races(project, op, _struck_reasons(rows, op), redraw=only is None)
         pages |= map_pages.render_maps(project, op, redraw=only is None)
+        pages |= port_pages.render_ports(project, op)
     written = [path for path, content in sorted(pages.items()) if _write_if_changed(path, content)]
     return written + index.update_pages(project)
 

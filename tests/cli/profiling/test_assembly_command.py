@@ -11,12 +11,14 @@ import pytest
 
 from warpsmith.cli import main as entry
 from warpsmith.cli.profiling import assembly_text
+from warpsmith.core.arithmetic.occupancy import MultiprocessorLimits
 from warpsmith.core.evaluation import Resources
 from warpsmith.profiling.assembly.models import (
     Assembly,
     AssemblyDiff,
     CompiledKernel,
     Count,
+    LoadWait,
     Loop,
     Notice,
     SourceLine,
@@ -184,3 +186,42 @@ def test_a_long_table_sums_up_what_matters_least(capsys):
     assert "launches no kernel of its own at: idle" in out
     assert "and 14 more: --json" in out
     assert lines[-1][:2] == ["look:", "spills"]
+
+
+def test_amds_code_shows_resident_warps_registers_and_waits(capsys):
+    kernel = CompiledKernel(
+        name="k",
+        workloads=("a",),
+        variant="x *fp32, num_warps 4",
+        isa="amdgcn",
+        assembly="k.amdgcn",
+        resources=Resources(kernel="k", registers=100, notes=("100 VGPRs", "num_warps 4", "will not launch")),
+        instructions=90,
+        counts=(Count(group="matrix cores", kind="v_mfma_f32_32x32x8_bf16", count=24),),
+        loops=(),
+        lines=(),
+        block_warps=4,
+        waits=(
+            LoadWait(line=7, pending=0, distance=3),
+            LoadWait(line=9, pending=2, distance=20, in_loop=True),
+        ),
+    )
+    assembly = Assembly(
+        op="copy",
+        version="triton/v1",
+        solution_sha256="0" * 64,
+        arch="gfx942",
+        workloads=("a",),
+        folder=".",
+        kernels=(kernel,),
+        notices=(),
+    )
+    limits = MultiprocessorLimits(64, 32, 32, 16, 131072, 512, 65536, 65536, 512)
+    assembly_text.print_assembly(assembly, limits)
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert "resident warps of 32 16, by registers" in lines
+    assert "matrix cores v_mfma_f32_32x32x8_bf16 24" in lines
+    assert lines.index("100 VGPRs") + 1 == lines.index("will not launch")
+    assert lines.index("line 9, in a loop 2 20") + 1 == lines.index("line 7 none 3")
+    assembly_text.print_assembly(assembly)
+    assert "resident" not in capsys.readouterr().out

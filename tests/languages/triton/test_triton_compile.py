@@ -12,8 +12,9 @@ from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Worklo
 from warpsmith.core.evaluation import Resources
 from warpsmith.lab.operator import definition_file
 from warpsmith.languages.shared.compile_child import zero_arguments
+from warpsmith.languages.shared.compile_only import read_listings
 from warpsmith.languages.shared.disassembly import NEVER_WAITS, summarise_instructions
-from warpsmith.languages.shared.fake_device import ARCHITECTURES, DEVICES
+from warpsmith.languages.shared.fake_device import AMD_ARCHITECTURES, ARCHITECTURES, DEVICES
 from warpsmith.languages.triton import compile as triton_compile
 
 pytestmark = pytest.mark.usefixtures("forked_compilers")
@@ -76,6 +77,53 @@ def test_compile_only(compiled, vector, copy_source, arch):
     assert report.notes[1].startswith("num_warps 4, num_stages 3")
     assert torch.cuda.is_available is available
     assert torch.empty(1).device.type == "cpu"
+
+
+@pytest.mark.parametrize("arch", AMD_ARCHITECTURES)
+def test_compile_only_for_amd(compiled, vector, copy_source, tmp_path, arch):
+    source = copy_source.replace(
+        "    assert x", "    assert torch.version.hip and triton.runtime.driver.active\n    assert x"
+    )
+    status, (report,) = compiled(source, vector, arch)
+    assert (status, report.kernel, report.spill_bytes) == (0, "copy", 0)
+    assert f"{report.registers} VGPRs (0 of them AGPRs)" in report.notes[0]
+    assert report.notes[1].startswith("num_warps 4, num_stages 2")
+    text = (tmp_path / f"copy.{arch}.amdgcn").read_text()
+    assert f"amdhsa--{arch}" in text
+    assert text.count("_load_dwordx4") == 1  # four floats of each of 256 threads
+    (launch,) = json.loads((tmp_path / "launches.json").read_text())
+    assert (launch["isa"], launch["block_warps"]) == ("amdgcn", 4)
+    assert torch.version.hip is None
+
+
+def test_a_block_of_too_many_threads_is_noted(compiled, vector, copy_source):
+    source = copy_source.replace("BLOCK=1024)", "BLOCK=1024, num_warps=32)")
+    _, (there,) = compiled(source, vector, "sm_80")
+    assert not any("will not launch" in note for note in there.notes)
+    _, (report,) = compiled(source, vector, "gfx942")
+    assert "2048 threads a block, gfx942 takes 1024: it will not launch" in report.notes[2]
+
+
+def test_relaunches_change_warps_and_the_stages_of_products(write, tmp_path, monkeypatch):
+    pytest.importorskip("triton")
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
+    request = {
+        "source": str(write(PRODUCT, "v1.py")),
+        "definition": SQUARE.model_dump(mode="json"),
+        "arch": "gfx942",
+        "relaunches": True,
+    }
+    write(json.dumps(request), "request.json")
+    assert triton_compile.main(tmp_path) == 0
+    folders = [tmp_path, *sorted(tmp_path.glob("change-*"))]
+    options = [listing.resources.notes[1] for folder in folders for listing in read_listings(folder)]
+    assert [note.split(", num_ctas")[0] for note in options] == [
+        "num_warps 4, num_stages 3",
+        "num_warps 2, num_stages 3",
+        "num_warps 8, num_stages 3",
+        "num_warps 4, num_stages 2",
+        "num_warps 4, num_stages 4",
+    ]
 
 
 def test_every_specialisation_leaves_its_assembly(compiled, vector, copy_source, tmp_path):

@@ -6,6 +6,8 @@ import inspect
 
 import numpy
 import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 
 def keep_theirs(monkeypatch: pytest.MonkeyPatch):
@@ -14,6 +16,8 @@ def keep_theirs(monkeypatch: pytest.MonkeyPatch):
 
     for name in ("_convert_float", "_patch_builtin"):
         monkeypatch.setattr(interpreter, name, getattr(interpreter, name))
+    for name in ("get_device_properties", "get_device_capability", "current_stream"):
+        monkeypatch.setattr(torch.cuda, name, getattr(torch.cuda, name))
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -55,3 +59,39 @@ def test_builtins_are_looked_up_once_and_put_back(monkeypatch):
         outer.restore()
         assert tl.load is load
     assert looked in ([], [tl])  # another test of this process may have looked
+
+
+def test_conversions_run_no_operation_that_the_gate_takes_for_a_librarys(monkeypatch):
+    """The gate counts elements that PyTorch computes in a version's call; a copy or a view computes none."""
+    tl = pytest.importorskip("triton.language")
+    from triton.runtime import interpreter
+
+    from warpsmith.languages.triton import interpreter_fixes
+
+    keep_theirs(monkeypatch)
+    interpreter_fixes.patch_interpreter()
+    operations = []
+
+    class Listen(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            operations.append(func.__name__.split(".")[0])
+            return func(*args, **(kwargs or {}))
+
+    with Listen():
+        interpreter._convert_float(numpy.ones(4, dtype=numpy.float32), tl.float32, tl.float8e4nv, None)
+    assert set(operations) <= {"_to_copy", "view"}
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a device answers itself")
+def test_host_code_finds_a_small_device(monkeypatch):
+    pytest.importorskip("triton")
+    from warpsmith.languages.triton import interpreter_fixes
+
+    keep_theirs(monkeypatch)
+    with pytest.raises((AssertionError, RuntimeError)):
+        torch.cuda.get_device_properties("cuda")
+    interpreter_fixes.patch_interpreter()
+    assert torch.cuda.get_device_properties("cuda").multi_processor_count == 3
+    assert torch.cuda.get_device_capability() == (9, 0)
+    assert torch.cuda.current_stream().cuda_stream == 0
+    assert not torch.cuda.is_available()

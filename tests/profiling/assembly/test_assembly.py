@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from warpsmith import languages, project
+from warpsmith.core.arithmetic.occupancy import MultiprocessorLimits
 from warpsmith.core.definition import Definition, TensorSpec, Workload
 from warpsmith.errors import Misuse
 from warpsmith.languages.base import BuildFailed
 from warpsmith.profiling.assembly import inspect as assembly
-from warpsmith.profiling.assembly.models import Assembly
+from warpsmith.profiling.assembly.models import Assembly, kernel_occupancy
 
 pytestmark = pytest.mark.usefixtures("forked_compilers")
 
@@ -97,6 +98,29 @@ def test_specialisations_of_a_triton_version(here):
     assert entries["triton-constexpr-specialisation-of-strides"] == (2,)
     examine(here, path, arch="sm_90", workloads=("short",))
     assert {path.name for path in folder.iterdir()} == {"shares.sm_90a.ptx", "shares.sm_90a.sass"}
+
+
+@needs_triton
+def test_a_triton_version_for_amd(here):
+    path = write(here, TRITON, "v1.py", "triton")
+    found = examine(here, path, arch="gfx942", workloads=("long",))
+    (kernel,) = found.kernels
+    assert (found.arch, kernel.isa, kernel.ptx) == ("gfx942", "amdgcn", None)
+    assert kernel.assembly.endswith("shares.gfx942.amdgcn")
+    stores = {count.kind.split("_", 1)[1] for count in kernel.counts if count.group == "global stores"}
+    assert stores == {"store_dwordx2"}
+    lines = {line.line: line for line in kernel.lines}
+    assert lines[11].memory >= 1
+    assert 10 in [loop.line for loop in kernel.loops if loop.innermost]
+    limits = MultiprocessorLimits(64, 32, 32, 16, 131072, 512, 65536, 65536, 512)
+    occupancy = kernel_occupancy(kernel, limits)
+    assert occupancy
+    assert 0 < occupancy.warps <= 32
+    examine(here, path, arch="gfx950", workloads=("long",))
+    assert {path.name for path in (here.root / found.folder).iterdir()} == {
+        "shares.gfx942.amdgcn",
+        "shares.gfx950.amdgcn",
+    }
 
 
 def test_two_versions(here):

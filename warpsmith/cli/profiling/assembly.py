@@ -13,6 +13,7 @@ from warpsmith.cli.options import Json, Target
 from warpsmith.errors import Misuse
 
 if TYPE_CHECKING:
+    from warpsmith.core.arithmetic.occupancy import MultiprocessorLimits
     from warpsmith.profiling.assembly.models import Assembly
     from warpsmith.project import Project
 
@@ -21,7 +22,7 @@ def assembly_command(
     solution: File,
     arch: Annotated[
         str | None,
-        typer.Option(help="Architecture such as `sm_90a` or `native`; by default this machine's."),
+        typer.Option(help="Architecture such as `sm_90a`, `gfx942` or `native`; by default this machine's."),
     ] = None,
     target: Target = None,
     workload: Annotated[
@@ -35,8 +36,8 @@ def assembly_command(
 ) -> None:
     """Show the machine code of a version: instructions by kind, loop and line. No GPU is needed.
 
-    The PTX and SASS, or the assembly of the CPU, stay in <keep>/<op>/<language>/<version>/. Exit code 1: the
-    version does not compile.
+    The PTX and SASS, AMD's assembly or that of the CPU stay in <keep>/<op>/<language>/<version>/. Exit code 1:
+    the version does not compile.
     """
     from warpsmith.cli.profiling import assembly_text
     from warpsmith.lab.machine import hardware
@@ -55,7 +56,8 @@ def assembly_command(
         tell(f"{solution}: compiling")
         after = _inspect(project, solution, arch, workload or [], keep)
         if diff is None:
-            console.out_json(after) if as_json else assembly_text.print_assembly(after)
+            limits = _find_limits(project, target, after.arch)
+            console.out_json(after) if as_json else assembly_text.print_assembly(after, limits)
             return
         tell(f"{diff}: compiling")
         before = _inspect(project, diff, after.arch, workload or [], keep)
@@ -66,6 +68,18 @@ def assembly_command(
 def register(app: typer.Typer) -> None:
     """Add the commands of this group."""
     app.command("assembly")(assembly_command)
+
+
+def _find_limits(project: Project, target: str | None, arch: str) -> MultiprocessorLimits | None:
+    """Return the limits of a target, or of the first device of an architecture; None if no page has them."""
+    from warpsmith.errors import UnknownFigure
+    from warpsmith.lab.machine import hardware
+
+    page = hardware.read_target_page(project, target) if target else hardware.find_page_by_isa(project, arch)
+    try:
+        return hardware.multiprocessor_limits(page) if page and page.target.kind == "gpu" else None
+    except UnknownFigure:
+        return None
 
 
 def _operator_and_language(project: Project, path: Path) -> tuple[str, str]:

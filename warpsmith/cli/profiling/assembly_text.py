@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
 from warpsmith.cli import console
+from warpsmith.core.arithmetic.occupancy import MultiprocessorLimits
 from warpsmith.profiling.assembly.models import (
     Assembly,
     AssemblyDiff,
@@ -17,18 +14,17 @@ from warpsmith.profiling.assembly.models import (
     FigureChange,
     KernelPair,
     Loop,
+    kernel_occupancy,
 )
 
 _ROWS = 28
 _LOOPS = 6
 _KINDS = 10
 _TEXT = 90
-_WIDTH = 400
-"""Columns, as wide as any content, so that nothing is cut for an agent that reads a pipe."""
-
 _MINOR = {
     "barriers", "shuffles", "special functions", "conversions", "fp32", "branches", "cache hints (PTX)",
-    "scalar load moves", "scalar store moves", "lane moves", "calls", "packed integer",
+    "scalar load moves", "scalar store moves", "lane moves", "calls", "packed integer", "waits", "scalar loads",
+    "accumulator moves",
 }  # fmt: skip
 """Groups that are summed first if the table is too long."""
 
@@ -38,32 +34,42 @@ _INSTRUCTION_GROUPS = {"scalar arithmetic", "streaming stores", "conversions", "
 Cells = Sequence[str]
 
 
-def print_assembly(assembly: Assembly) -> None:
-    """Print a version: its kernels, their counts side by side, loops, lines and notices."""
+def print_assembly(assembly: Assembly, limits: MultiprocessorLimits | None = None) -> None:
+    """Print a version: its kernels, their counts side by side, loops, waits, lines and notices.
+
+    With the limits of a multiprocessor, the occupancy that they allow is among the counts.
+    """
     kernels = assembly.kernels
     console.out(f"{assembly.op} {assembly.version} for {assembly.arch}, in {assembly.folder}")
-    _print(
+    console.out_table(
         [
             "",
             "kernel",
             "at",
-            f"compiled for{' (/16: a known multiple of 16)' if kernels[0].isa == 'sass' else ''}",
+            f"compiled for{' (/16: a known multiple of 16)' if kernels[0].isa != 'x86' else ''}",
         ],
         [_head(index, kernel) for index, kernel in enumerate(kernels, 1)],
     )
     for note in _notes(assembly):
         console.out(note)
     columns = ["count"] if len(kernels) == 1 else [str(index) for index in range(1, len(kernels) + 1)]
-    _print(["", "", *columns], [*_resources(kernels), *_counts(kernels)])
+    console.out_table(
+        ["", "", *columns], [*_resources(kernels), *_occupancies(kernels, limits), *_counts(kernels)]
+    )
     loops = list(_loops(kernels))
     if loops:
-        _print(["", "innermost loop", "instructions", "of which"], loops[:_LOOPS])
+        console.out_table(["", "innermost loop", "instructions", "of which"], loops[:_LOOPS])
     if len(loops) > _LOOPS:
         console.out(f"and {len(loops) - _LOOPS} more: --json")
+    waits = list(_waits(kernels))
+    if waits:
+        console.out_table(
+            ["", "wait for loads", "in flight after it", "instructions since the last load"], waits[:_LOOPS]
+        )
     for index, kernel in _largest_of_each_name(kernels):
         name = kernel.name if len(kernels) == 1 else f"{kernel.name} ({index})"
         if kernel.lines:
-            _print(["line", "instructions", "memory", name], list(_lines(kernel)))
+            console.out_table(["line", "instructions", "memory", name], list(_lines(kernel)))
     for notice in assembly.notices:
         location = f"{', '.join(map(str, notice.kernels))}: " if len(kernels) > 1 else ""
         console.out(f"look: {location}{notice.text} (warpsmith knowledge show {notice.entry})")
@@ -77,12 +83,12 @@ def print_assembly_diff(diff: AssemblyDiff) -> None:
         [str(index), _names(before, pair.before), _names(after, pair.after), ", ".join(pair.workloads)]
         for index, pair in enumerate(diff.pairs, 1)
     ]
-    _print(["", before.version, after.version, "at"], heads)
+    console.out_table(["", before.version, after.version, "at"], heads)
     rows = list(_differences(diff.pairs))
     if not rows:
         console.out("no count differs")
         return
-    _print(["", "", *(str(index) for index in range(1, len(diff.pairs) + 1))], rows)
+    console.out_table(["", "", *(str(index) for index in range(1, len(diff.pairs) + 1))], rows)
 
 
 def _head(index: int, kernel: CompiledKernel) -> Cells:
@@ -95,8 +101,9 @@ def _notes(assembly: Assembly) -> Iterator[str]:
     if idle := [name for name in assembly.workloads if name not in launched]:
         yield f"launches no kernel of its own at: {', '.join(idle)}"
     for index, kernel in enumerate(assembly.kernels, 1):
-        # The first two notes of a GPU kernel repeat its counts and its launch options.
-        for note in kernel.resources.notes[2 if kernel.isa == "sass" else 0 :]:
+        for note in kernel.resources.notes:
+            if (kernel.isa == "sass" and note == kernel.resources.notes[0]) or note.startswith("num_warps "):
+                continue  # repeats the counts, or the launch options
             yield f"{index}: {note}" if len(assembly.kernels) > 1 else note
 
 
@@ -108,6 +115,28 @@ def _resources(kernels: Sequence[CompiledKernel]) -> Iterator[Cells]:
             yield [name.replace("_", " "), "", *("-" if value is None else str(value) for value in values)]
     yield ["instructions", "", *(str(kernel.instructions) for kernel in kernels)]
     yield ["loops", "", *(str(len(kernel.loops)) for kernel in kernels)]
+
+
+def _occupancies(kernels: Sequence[CompiledKernel], limits: MultiprocessorLimits | None) -> Iterator[Cells]:
+    """Yield the row of resident warps, if the launches and the device's limits are known."""
+    occupancies = [limits and kernel_occupancy(kernel, limits) for kernel in kernels]
+    if limits and all(occupancies):
+        cells = (f"{o.warps}, by {o.limit}" for o in occupancies if o)
+        yield ["resident warps", f"of {limits.warps}", *cells]
+
+
+def _waits(kernels: Sequence[CompiledKernel]) -> Iterator[Cells]:
+    """Yield the waits for loads, those in innermost loops first, and those with the shortest distance first."""
+    waits = [(not wait.in_loop, wait.distance, index, wait) for index, kernel in enumerate(kernels, 1)
+             for wait in kernel.waits]  # fmt: skip
+    for outside, distance, index, wait in sorted(waits, key=lambda item: item[:3]):
+        location = f"line {wait.line}" if wait.line else "no line"
+        yield [
+            str(index) if len(kernels) > 1 else "",
+            f"{location}{'' if outside else ', in a loop'}",
+            str(wait.pending or "none"),
+            str(distance),
+        ]
 
 
 def _counts(kernels: Sequence[CompiledKernel]) -> list[Cells]:
@@ -141,11 +170,17 @@ def _ordered_groups(
     table: dict[str, dict[str, list[int]]], kernels: Sequence[CompiledKernel]
 ) -> Iterator[tuple[str, dict[str, list[int]]]]:
     """Return the groups in the order of a kernel's counts, even if no kernel has all of them."""
+    from warpsmith.profiling.assembly import amdgcn as assembly_amdgcn
     from warpsmith.profiling.assembly import ptx as assembly_ptx
     from warpsmith.profiling.assembly import sass as assembly_sass
     from warpsmith.profiling.assembly import x86 as assembly_x86
 
-    order = [*assembly_sass.GROUPS, assembly_ptx.HINTS] if kernels[0].isa == "sass" else assembly_x86.GROUPS
+    orders = {
+        "sass": [*assembly_sass.GROUPS, assembly_ptx.HINTS],
+        "amdgcn": [*assembly_amdgcn.GROUPS],
+        "x86": [*assembly_x86.GROUPS],
+    }
+    order = orders[kernels[0].isa]
     return ((group, table[group]) for group in order if group in table)
 
 
@@ -168,7 +203,7 @@ def _body(loop: Loop, isa: str) -> str:
 
 
 def _kind(count: Count, isa: str) -> str:
-    kind = count.kind if isa == "sass" or count.group in _INSTRUCTION_GROUPS else f"{count.group} {count.kind}"
+    kind = count.kind if isa != "x86" or count.group in _INSTRUCTION_GROUPS else f"{count.group} {count.kind}"
     return f"{kind} x{count.count}"
 
 
@@ -199,13 +234,3 @@ def _differences(pairs: Sequence[KernelPair]) -> Iterator[Cells]:
             columns = (f"{cells[i].before} -> {cells[i].after}" if i in cells else "" for i in range(len(pairs)))
             label = kind.replace("_", " ") if group == "resources" else kind
             yield [group if number == 0 else "", label, *columns]
-
-
-def _print(columns: Sequence[str], rows: Sequence[Cells]) -> None:
-    table = Table(*columns, box=None, pad_edge=False, header_style="")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    visible = Console(width=_WIDTH, color_system=None)
-    with visible.capture() as captured:
-        visible.print(table)
-    console.out("\n".join(line.rstrip() for line in captured.get().splitlines()))

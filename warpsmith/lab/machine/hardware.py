@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warpsmith.core import gate_rules
+from warpsmith.core.arithmetic.occupancy import MultiprocessorLimits
 from warpsmith.core.arithmetic.roofline import Rate, Roofline
 from warpsmith.core.base import Model
 from warpsmith.core.definition import Work
@@ -30,6 +31,10 @@ _RATES = {
     "float8_e5m2": ("", "peak_fp8_tensor"),
 }
 """Measured ceiling (empty if none is measured) and documented figure of each data type's arithmetic."""
+
+
+_SHARED_STEPS = {"gfx942": 512, "gfx950": 1280}
+"""Bytes in whose multiples LDS is handed out, by LLVM's AMDGPU backend; 128 of NVIDIA's shared memory."""
 
 
 @dataclass(frozen=True)
@@ -235,6 +240,36 @@ def documented_rate(page: HardwarePage, name: str) -> Rate | None:
         return None
     value = figure.value * UNITS.get(figure.unit, 1.0)
     return Rate(value=value, origin="documented", source=page.citation(name))
+
+
+def find_page_by_isa(project: Project, isa: str) -> HardwarePage | None:
+    """Return the first page, by name, of a device of an architecture such as `gfx942`; None if there is none."""
+    pages = (read_target_page(project, name) for name in list_targets(project))
+    return next((page for page in pages if page.target.isa == isa), None)
+
+
+def multiprocessor_limits(page: HardwarePage) -> MultiprocessorLimits:
+    """Return the limits of one multiprocessor of a GPU.
+
+    Raises:
+        UnknownFigure: the page lacks one.
+    """
+
+    def figure(name: str) -> int:
+        return int(sourced_figure(page, name).value)
+
+    amd = page.target.vendor == "AMD"
+    return MultiprocessorLimits(
+        warp_size=figure("warp_size"),
+        warps=figure("max_warps_per_sm"),
+        blocks=figure("max_blocks_per_sm"),
+        larger_blocks=figure("max_blocks_per_sm") // (2 if amd else 1),  # as the notes on AMD's pages say
+        registers=figure("registers_per_sm"),
+        thread_registers=figure("max_registers_per_thread"),
+        shared_bytes=figure("shared_memory_per_sm"),
+        block_shared_bytes=figure("shared_memory_per_block_max"),
+        shared_step=_SHARED_STEPS.get(page.target.isa, 128),
+    )
 
 
 def _no_bandwidth(page: HardwarePage) -> UnknownFigure:

@@ -30,7 +30,7 @@ class CompileOnly(Language):
     compiled_architectures: Iterable[str] = tuple(ARCHITECTURES)
     """Architectures that it compiles for."""
     texts: tuple[str, ...] = ("ptx", "sass")
-    """Endings of the files that it writes for readers."""
+    """Endings of the files that it writes for readers, one of them that of the instruction set."""
     seconds = 120.0
     """Time limit of the child."""
 
@@ -76,7 +76,8 @@ class CompileOnly(Language):
     ) -> tuple[Listing, ...]:
         """Disassemble everything that `run` launches at these workloads; no device is needed.
 
-        Writes `<kernel>.<arch>.sass`, and `.ptx` if there is one. Files of an earlier call are deleted.
+        Writes `<kernel>.<arch>.sass`, and `.ptx` if there is one, or `.amdgcn`. Files of an earlier call are
+        deleted.
 
         Raises:
             BuildFailed: `run` or a kernel fails, launches nothing, or takes too long.
@@ -86,7 +87,7 @@ class CompileOnly(Language):
         with tempfile.TemporaryDirectory(prefix="warpsmith-") as temporary:
             scratch = Path(temporary)
             reports = self._compile(source, definition, workloads, arch, scratch)
-            launches = json.loads((scratch / "launches.json").read_text())
+            launches = _read_launches(scratch)
             texts = {path.name: path.read_bytes() for suffix in self.texts for path in scratch.glob(f"*.{suffix}")}
         for name, text in texts.items():
             files.write_file(folder / name, text)
@@ -118,8 +119,15 @@ class CompileOnly(Language):
             raise BuildFailed(f"{source.name} {failure}.\n{tool.fence_lines(self.error_lines(output))}")
 
     def _compile(
-        self, source: Path, definition: Definition, workloads: Sequence[Workload], arch: str, folder: Path
+        self,
+        source: Path,
+        definition: Definition,
+        workloads: Sequence[Workload],
+        arch: str,
+        folder: Path,
+        **options: object,
     ) -> tuple[Resources, ...]:
+        """Run the child on a request with further `options`; it leaves its results in `folder`."""
         if arch not in self.compiled_architectures:
             raise self._unknown_architecture(arch)
         if lack := self.uninstalled():
@@ -129,26 +137,45 @@ class CompileOnly(Language):
             "definition": definition.model_dump(mode="json"),
             "arch": arch,
             "workloads": [workload.name for workload in workloads],
+            **options,
         }
         self.run_child(source, request, folder, f"does not compile for {arch}")
-        reports = json.loads((folder / "resources.json").read_text())
-        return tuple(Resources.model_validate(report) for report in reports)
+        return _read_reports(folder)
 
     def _unknown_architecture(self, arch: str) -> Misuse:
         architectures = ", ".join(self.compiled_architectures)
         return Misuse(f"{self.title} is not compiled for the architecture `{arch}`; known: {architectures}.")
 
 
+def read_listings(folder: Path) -> tuple[Listing, ...]:
+    """Read what the child left in a folder; empty if it left nothing."""
+    if not (folder / "resources.json").is_file():
+        return ()
+    pairs = zip(_read_launches(folder), _read_reports(folder), strict=True)
+    return tuple(_listing(launch, report, folder) for launch, report in pairs)
+
+
+def _read_reports(folder: Path) -> tuple[Resources, ...]:
+    reports = json.loads((folder / "resources.json").read_text())
+    return tuple(Resources.model_validate(report) for report in reports)
+
+
+def _read_launches(folder: Path) -> list[dict[str, Any]]:
+    launches: list[dict[str, Any]] = json.loads((folder / "launches.json").read_text())
+    return launches
+
+
 def _listing(launch: dict[str, Any], report: Resources, folder: Path) -> Listing:
-    ptx = folder / f"{launch['stem']}.ptx"
+    ptx, isa = folder / f"{launch['stem']}.ptx", launch.get("isa", "sass")
     return Listing(
         kernel=report.kernel,
         workloads=tuple(launch["workloads"]),
         variant=launch["variant"],
-        isa="sass",
-        assembly=folder / f"{launch['stem']}.sass",
+        isa=isa,
+        assembly=folder / f"{launch['stem']}.{isa}",
         resources=report,
         ptx=ptx if ptx.is_file() else None,
         unaligned=tuple(launch.get("unaligned", ())),
         matrix_product=launch["matrix_product"],
+        block_warps=launch.get("block_warps"),
     )

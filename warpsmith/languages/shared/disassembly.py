@@ -22,6 +22,8 @@ _REPORTED = re.compile(
     r"[HQI]GMMA|UTC\w*MMA|[HIQD]MMA|UTMALDG|UTMASTG|UTMAREDG|LDGSTS|LDSM|STSM|LDL|STL|ATOMG?|REDG?"
 )
 _WIDTHS = {"64", "128", "256", "U8", "S8", "U16", "S16"}
+_BLOCK_THREADS = 1024
+
 _WAIT = re.compile(r"\bgriddepcontrol\.wait\b|\bACQBULK\b")
 """Waits for the kernel ahead, in PTX and in SASS."""
 
@@ -87,6 +89,13 @@ def shared_memory_notes(needed: int | None, available: int, arch: str) -> list[s
     if needed is None or needed <= available:
         return []
     return [f"needs {needed} bytes of shared memory, {arch} has {available}: it will not launch"]
+
+
+def thread_notes(threads: int, arch: str) -> list[str]:
+    """Say if a block has more threads than any device of today launches; empty if not."""
+    if threads <= _BLOCK_THREADS:
+        return []
+    return [f"has {threads} threads a block, {arch} takes {_BLOCK_THREADS}: it will not launch"]
 
 
 def _run(name: str, *arguments: str | Path) -> str:

@@ -1,5 +1,5 @@
-"""Fake CUDA device for compilation without one: Triton compiles for it and launches nothing, and torch.cuda gives
-its figures."""
+"""Fake GPU for compilation without one: Triton compiles for it and launches nothing, and torch.cuda gives its
+figures."""
 
 from __future__ import annotations
 
@@ -10,27 +10,37 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-ARCHITECTURES = {"sm_80": 80, "sm_89": 89, "sm_90a": 90, "sm_100": 100}
-"""Architectures that kernels are compiled for, with the compute capability times ten."""
+ARCHITECTURES = {"sm_80": 80, "sm_89": 89, "sm_90a": 90, "sm_100": 100, "sm_120": 120}
+"""NVIDIA's architectures that kernels are compiled for, with the compute capability times ten."""
+
+AMD_ARCHITECTURES = {"gfx942": 94, "gfx950": 95}
+"""AMD's architectures that kernels are compiled for, with the capability that PyTorch reports, times ten."""
 
 DEVICES: dict[str, dict[str, Any]] = {
     "sm_80": {"name": "NVIDIA A100", "multi_processor_count": 108, "shared": 166912, "l2": 40 << 20},
     "sm_89": {"name": "NVIDIA L40S", "multi_processor_count": 142, "shared": 101376, "l2": 96 << 20},
     "sm_90a": {"name": "NVIDIA H200", "multi_processor_count": 132, "shared": 232448, "l2": 60 << 20},
     "sm_100": {"name": "NVIDIA B200", "multi_processor_count": 148, "shared": 232448, "l2": 126 << 20},
+    "sm_120": {"name": "NVIDIA GeForce RTX 5090", "multi_processor_count": 170, "shared": 101376, "l2": 96 << 20},
+    "gfx942": {"name": "AMD Instinct MI300X", "multi_processor_count": 304, "shared": 65536, "l2": 4 << 20},
+    "gfx950": {"name": "AMD Instinct MI355X", "multi_processor_count": 256, "shared": 163840, "l2": 4 << 20},
 }
 """Figures that host code may ask for before it launches: its choices depend on them, no result does. `shared` is
-the shared memory of a block and `l2` the L2 cache, in bytes."""
+the shared memory of a block and `l2` the L2 cache that one block reaches, in bytes."""
 
 
 @contextmanager
-def fake_device(arch: str, kernels: dict[str, tuple[Any, str]]) -> Iterator[None]:
+def fake_device(
+    arch: str, kernels: dict[str, tuple[Any, str]], change: Callable[[dict[str, Any]], None] = lambda _: None
+) -> Iterator[None]:
     """Make CPU tensors pass for CUDA ones, and Triton launches only compile for `arch`, within the context.
 
     Args:
-        arch: a key of `ARCHITECTURES`.
+        arch: a key of `ARCHITECTURES` or `AMD_ARCHITECTURES`.
         kernels: receives each compiled Triton kernel with its function's name, by the kernel's hash.
+        change: changes a launch's options, such as `num_warps`, before it compiles.
     """
+    import torch
     from triton.runtime.autotuner import Autotuner
     from triton.runtime.driver import driver
     from triton.runtime.jit import JITFunction
@@ -38,6 +48,7 @@ def fake_device(arch: str, kernels: dict[str, tuple[Any, str]]) -> Iterator[None
     launch: Callable[..., Any] = JITFunction.run
 
     def compile_only(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:  # noqa: ANN401
+        change(kwargs)
         kernel = launch(self, *args, grid=grid, warmup=True, **kwargs)
         kernels.setdefault(kernel.hash, (kernel, self.__name__))
         return kernel
@@ -47,8 +58,24 @@ def fake_device(arch: str, kernels: dict[str, tuple[Any, str]]) -> Iterator[None
         stack.enter_context(patch.object(Autotuner, "_bench", lambda *_, **__: [1.0, 1.0, 1.0]))
         stack.enter_context(patch.object(driver, "_active", _driver(arch)))
         stack.enter_context(patch.multiple("torch.cuda", **_torch_cuda(arch)))
+        if arch in AMD_ARCHITECTURES:  # what host code tells AMD's GPUs by
+            stack.enter_context(patch.object(torch.version, "hip", "7.0"))
         stack.enter_context(_cpu_as_cuda())
         yield
+
+
+def warp_size(arch: str) -> int:
+    """Return the threads of a warp, which AMD calls a wave."""
+    return 64 if arch in AMD_ARCHITECTURES else 32
+
+
+def _capability(arch: str) -> int:
+    return {**ARCHITECTURES, **AMD_ARCHITECTURES}[arch]
+
+
+def _registers(arch: str) -> int:
+    """Return the 32-bit registers of a multiprocessor."""
+    return 131072 if arch in AMD_ARCHITECTURES else 65536
 
 
 def _driver(arch: str) -> SimpleNamespace:
@@ -56,15 +83,16 @@ def _driver(arch: str) -> SimpleNamespace:
     import torch
     from triton.backends.compiler import GPUTarget
 
-    device, capability = DEVICES[arch], ARCHITECTURES[arch]
+    device, capability, warp = DEVICES[arch], _capability(arch), warp_size(arch)
+    target = GPUTarget("hip", arch, warp) if arch in AMD_ARCHITECTURES else GPUTarget("cuda", capability, warp)
     properties = {
         "max_shared_mem": device["shared"],
         "multiprocessor_count": device["multi_processor_count"],
-        "max_num_regs": 65536,
-        "warpSize": 32,
+        "max_num_regs": _registers(arch),
+        "warpSize": warp,
     }
     return SimpleNamespace(
-        get_current_target=lambda: GPUTarget("cuda", capability, 32),
+        get_current_target=lambda: target,
         get_current_device=lambda: 0,
         set_current_device=lambda _: None,
         get_current_stream=lambda _=0: 0,
@@ -81,16 +109,17 @@ def _driver(arch: str) -> SimpleNamespace:
 
 def _torch_cuda(arch: str) -> dict[str, Any]:
     """Return the functions of torch.cuda that host code calls."""
-    device, capability = DEVICES[arch], divmod(ARCHITECTURES[arch], 10)
+    device, capability = DEVICES[arch], divmod(_capability(arch), 10)
     properties = SimpleNamespace(
         name=device["name"],
         major=capability[0],
         minor=capability[1],
         multi_processor_count=device["multi_processor_count"],
-        warp_size=32,
+        warp_size=warp_size(arch),
+        gcnArchName=arch,
         shared_memory_per_block_optin=device["shared"],
         shared_memory_per_multiprocessor=device["shared"] + 1024,
-        regs_per_multiprocessor=65536,
+        regs_per_multiprocessor=_registers(arch),
         max_threads_per_multi_processor=2048,
         L2_cache_size=device["l2"],
     )

@@ -1,13 +1,18 @@
-"""Compile what a Triton version launches, without a device: `python -m` on a folder with `request.json`."""
+"""Compile what a Triton version launches, without a device: `python -m` on a folder with `request.json`.
+
+Compilers of both vendors come with Triton. NVIDIA's binary is disassembled; AMD's compiler states its assembly.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from warpsmith.core.evaluation import Resources
+from warpsmith.languages.shared.amd_metadata import describe_registers, read_register_use
 from warpsmith.languages.shared.compile_child import (
     CompileRequest,
     file_stems,
@@ -24,12 +29,34 @@ from warpsmith.languages.shared.disassembly import (
     missing_disassembler,
     shared_memory_notes,
     summarise_instructions,
+    thread_notes,
 )
-from warpsmith.languages.shared.fake_device import DEVICES, fake_device
+from warpsmith.languages.shared.fake_device import AMD_ARCHITECTURES, DEVICES, fake_device, warp_size
 from warpsmith.languages.shared.python_file import execute_file
 from warpsmith.languages.triton.language import launch_knobs
 
 _USAGE = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:\d+ LOCAL:(\d+)")
+
+
+class LaunchChange(NamedTuple):
+    """A change of a version's launch options, which no result depends on."""
+
+    warps: float = 1.0
+    """Factor of the warps of a block."""
+    stages: int = 0
+    """Pipeline stages more."""
+
+    def apply(self, options: dict[str, Any], arch: str) -> None:
+        """Change the options of one launch."""
+        stages = 2 if arch in AMD_ARCHITECTURES else 3  # Triton's defaults
+        if self.warps != 1:
+            options["num_warps"] = max(1, int(options.get("num_warps", 4) * self.warps))
+        if self.stages:
+            options["num_stages"] = max(1, options.get("num_stages", stages) + self.stages)
+
+
+_CHANGES = (LaunchChange(warps=0.5), LaunchChange(warps=2))
+_PRODUCT_CHANGES = (LaunchChange(stages=-1), LaunchChange(stages=1))
 
 
 class TritonKernel(NamedTuple):
@@ -41,31 +68,45 @@ class TritonKernel(NamedTuple):
 
 
 def main(folder: Path) -> int:
-    """Compile as `request.json` says; leave `resources.json`, `launches.json`, PTX and SASS in `folder`.
+    """Compile as `request.json` says; leave `resources.json`, `launches.json` and the assembly in `folder`.
 
     Returns 1 with the error on stdout if it fails; if a tool is missing, `lacks.txt` names it.
     """
-    if write_lack(folder, missing_disassembler()):
-        return 1
     request = read_request(folder)
+    if request.arch not in AMD_ARCHITECTURES and write_lack(folder, missing_disassembler()):
+        return 1
+    products = _compile_into(folder, request, LaunchChange())
+    if products is None:
+        return 1
+    if json.loads((folder / "request.json").read_text()).get("relaunches"):
+        for number, change in enumerate(_CHANGES + (_PRODUCT_CHANGES if products else ()), 1):
+            changed = folder / f"change-{number}"
+            changed.mkdir()
+            _compile_into(changed, request, change)
+    return 0
+
+
+def _compile_into(folder: Path, request: CompileRequest, change: LaunchChange) -> bool | None:
+    """Compile into a folder; return whether a kernel is a matrix product, None if the version does not compile."""
     try:
-        module, kernels = _compile_launches(request)
+        module, kernels = _compile_launches(request, change)
     except Exception as error:
         print_error(request.source, error)
-        return 1
+        return None
     if not kernels:
         sys.stdout.write("run launched no Triton kernel\n")
-        return 1
+        return None
     stems = file_stems([kernel.name for kernel in kernels], request.arch)
     tuned = _autotune_notes(module)
     reports = []
     for kernel, stem in zip(kernels, stems, strict=True):
-        report = _examine(kernel, stem, request.arch, folder)
+        examine = _examine_amd if request.arch in AMD_ARCHITECTURES else _examine
+        report = examine(kernel, stem, request.arch, folder)
         notes = (*report.notes, *tuned.get(report.kernel, ()))
         reports.append(report.model_copy(update={"notes": notes}))
     launches = [describe_kernel(kernel, stem) for kernel, stem in zip(kernels, stems, strict=True)]
     write_results(folder, reports, launches)
-    return 0
+    return any(launch["matrix_product"] for launch in launches)
 
 
 def describe_kernel(compiled: TritonKernel, stem: str) -> dict[str, Any]:
@@ -82,18 +123,20 @@ def describe_kernel(compiled: TritonKernel, stem: str) -> dict[str, Any]:
             unaligned.append(name)
     return {
         "stem": stem,
+        "isa": "amdgcn" if "amdgcn" in compiled.kernel.asm else "sass",
         "workloads": compiled.workloads,
         "variant": ", ".join([*words, *_launch_notes(compiled.kernel)]),
         "unaligned": unaligned,
+        "block_warps": compiled.kernel.metadata.num_warps,
         "matrix_product": "tt.dot" in compiled.kernel.asm.get("ttir", ""),
     }
 
 
-def _compile_launches(request: CompileRequest) -> tuple[Any, list[TritonKernel]]:
+def _compile_launches(request: CompileRequest, change: LaunchChange) -> tuple[Any, list[TritonKernel]]:
     """Return the version's module, and what its `run` launches at the workloads, each kernel once."""
     compiled: dict[str, TritonKernel] = {}
     kernels: dict[str, tuple[Any, str]] = {}
-    with fake_device(request.arch, kernels):
+    with fake_device(request.arch, kernels, lambda options: change.apply(options, request.arch)):
         module = execute_file(request.source)
         for workload in request.workloads:
             kernels.clear()
@@ -122,15 +165,35 @@ def _examine(compiled: TritonKernel, stem: str, arch: str, folder: Path) -> Reso
             summarise_instructions(sass),
             *_launch_notes(kernel),
             *shared_memory_notes(shared, DEVICES[arch]["shared"], arch),
+            *thread_notes(kernel.metadata.num_warps * warp_size(arch), arch),
+        ),
+    )
+
+
+def _examine_amd(compiled: TritonKernel, stem: str, arch: str, folder: Path) -> Resources:
+    """Write the kernel's assembly; return its report, with vector and accumulation registers together."""
+    kernel = compiled.kernel
+    text = kernel.asm["amdgcn"]
+    (folder / f"{stem}.amdgcn").write_text(text)
+    use = read_register_use(text)
+    shared = kernel.metadata.shared
+    return Resources(
+        kernel=compiled.name,
+        registers=use.vector,
+        shared_bytes=shared,
+        spill_bytes=use.scratch_bytes,
+        notes=(
+            describe_registers(use),
+            *_launch_notes(kernel),
+            *shared_memory_notes(shared, DEVICES[arch]["shared"], arch),
+            *thread_notes(kernel.metadata.num_warps * warp_size(arch), arch),
         ),
     )
 
 
 def _launch_notes(kernel: Any) -> list[str]:  # noqa: ANN401 - triton publishes no types
-    return [
-        launch_knobs(kernel.metadata),
-        *early_start_notes(bool(kernel.metadata.launch_pdl), kernel.asm["ptx"]),
-    ]
+    early = bool(getattr(kernel.metadata, "launch_pdl", False))  # AMD's kernels have no such option
+    return [launch_knobs(kernel.metadata), *early_start_notes(early, kernel.asm.get("ptx", ""))]
 
 
 def _autotune_notes(module: Any) -> dict[str, tuple[str, ...]]:  # noqa: ANN401

@@ -1,17 +1,32 @@
-"""Fixes to Triton's interpreter: it rounds unlike GPUs, and looks up the language's builtins at every call."""
+"""Fixes to Triton's interpreter: it rounds unlike GPUs, looks up the language's builtins at every call, and host
+code finds no GPU to ask."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
+
+_DEVICE = SimpleNamespace(
+    name="interpreter",
+    multi_processor_count=3,  # so few that loops over work run more than once
+    max_threads_per_multi_processor=2048,
+    shared_memory_per_multiprocessor=233472,
+    L2_cache_size=60 << 20,
+    major=9,
+    minor=0,
+    warp_size=32,
+)
+"""Figures of a small GPU: host code's choices depend on them, no result does."""
 
 
 def patch_interpreter() -> None:
-    """Apply both fixes in this process; a second call changes nothing."""
+    """Apply the fixes in this process; a second call changes nothing."""
     from triton.runtime import interpreter
 
     if interpreter._convert_float.__module__ != __name__:
         _round_like_gpus(interpreter)
         _cache_builtins(interpreter)
+        _show_small_device()
 
 
 def _round_like_gpus(interpreter: Any) -> None:  # noqa: ANN401 - Triton's module
@@ -28,9 +43,21 @@ def _round_like_gpus(interpreter: Any) -> None:  # noqa: ANN401 - Triton's modul
             return original(data, source, target, rounding)
         kind = kinds[target.name]
         largest = torch.finfo(kind).max
-        return torch.tensor(data).clamp(-largest, largest).to(kind).view(torch.uint8).numpy()
+        # Clipped by numpy: an operation of PyTorch would count as a library that does the version's work.
+        return torch.from_numpy(data.clip(-largest, largest)).to(kind).view(torch.uint8).numpy()
 
     interpreter._convert_float = convert
+
+
+def _show_small_device() -> None:
+    """Answer host code that asks for a GPU's figures; without a driver PyTorch raises."""
+    import torch
+
+    cuda: Any = torch.cuda
+    if not cuda.is_available():
+        cuda.get_device_properties = lambda *_, **__: _DEVICE
+        cuda.get_device_capability = lambda *_, **__: (_DEVICE.major, _DEVICE.minor)
+        cuda.current_stream = lambda *_, **__: SimpleNamespace(cuda_stream=0)
 
 
 def _cache_builtins(interpreter: Any) -> None:  # noqa: ANN401

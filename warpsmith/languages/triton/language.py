@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Resources
-from warpsmith.languages.base import Build, Run, SourcePattern, TraceLanguage
+from warpsmith.languages.base import Build, Listing, Run, SourcePattern, TraceLanguage
 from warpsmith.languages.shared import stamp_table, stamps
-from warpsmith.languages.shared.compile_only import CompileOnly
+from warpsmith.languages.shared.compile_only import CompileOnly, read_listings
+from warpsmith.languages.shared.fake_device import AMD_ARCHITECTURES, ARCHITECTURES
 from warpsmith.languages.shared.python_file import check_python_file, execute_file, has_cuda_device
 from warpsmith.languages.shared.python_source import lint_python, normalise_python
 from warpsmith.languages.triton import interpreter_fixes, toolchain_key
@@ -52,6 +53,8 @@ class Triton(CompileOnly):
         }
     )
     compiler = "warpsmith.languages.triton.compile"
+    compiled_architectures = (*ARCHITECTURES, *AMD_ARCHITECTURES)
+    texts = ("ptx", "sass", "amdgcn")
     trace_language: TraceLanguage = "triton"
 
     def missing(self, target_kind: str) -> str | None:
@@ -147,6 +150,22 @@ class Triton(CompileOnly):
     def uninstalled(self) -> str | None:
         """Say in one sentence what compiling needs and this machine lacks; None: nothing."""
         return self.missing("cpu")
+
+    def port_architectures(self) -> tuple[str, ...]:
+        """Return the architectures that it compiles for."""
+        return self.compiled_architectures
+
+    def assemble_relaunches(
+        self, source: Path, definition: Definition, workloads: Sequence[Workload], arch: str, folder: Path
+    ) -> tuple[tuple[Listing, ...], ...]:
+        """Compile what these workloads launch as the version says, then with other warps and stages.
+
+        Raises as `assembly`.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        self._compile(source, definition, workloads, arch, folder, relaunches=True)
+        changes = sorted(folder.glob("change-*"))
+        return tuple(listings for path in (folder, *changes) if (listings := read_listings(path)))
 
     def environment(self, folder: Path, arch: str) -> dict[str, str]:
         """Return the environment variables of the compiling process."""

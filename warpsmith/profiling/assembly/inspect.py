@@ -13,7 +13,7 @@ from warpsmith import languages
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.errors import Misuse
 from warpsmith.languages.base import Assembles, Listing
-from warpsmith.profiling.assembly import notices, ptx, sass, x86
+from warpsmith.profiling.assembly import amdgcn, notices, ptx, sass, x86
 from warpsmith.profiling.assembly.carried import CarriedValue, find_carried_value, reads_new_addresses
 from warpsmith.profiling.assembly.code import Instruction, Routine, find_loops
 from warpsmith.profiling.assembly.models import (
@@ -23,6 +23,7 @@ from warpsmith.profiling.assembly.models import (
     Count,
     FigureChange,
     KernelPair,
+    LoadWait,
     Loop,
     SourceLine,
     count_kinds,
@@ -49,6 +50,7 @@ class _Isa(NamedTuple):
 
 _ISAS = {
     "sass": _Isa(sass.classify_sass, sass.GROUPS, sass.is_sass_memory, sass.is_sass_wait),
+    "amdgcn": _Isa(amdgcn.classify_amdgcn, amdgcn.GROUPS, amdgcn.is_amdgcn_memory, amdgcn.is_amdgcn_wait),
     "x86": _Isa(
         x86.classify_x86, x86.GROUPS, x86.is_x86_memory, x86.is_x86_wait, find_carried_value, reads_new_addresses
     ),
@@ -81,7 +83,7 @@ def inspect_assembly(
     target = compiler.architecture(arch)
     folder = (keep or project.root / ".warpsmith" / "assembly") / definition.name / language / source.stem
     listings = compiler.assembly(source, definition, selected, target, folder)
-    kernels = tuple(_kernel(listing, source, project) for listing in listings)
+    kernels = tuple(read_assembly(listing, source, project) for listing in listings)
     return Assembly(
         op=definition.name,
         version=f"{language}/{source.stem}",
@@ -121,7 +123,8 @@ def _chosen(definition: Definition, names: Sequence[str]) -> list[Workload]:
     return chosen or definition.select("representative")
 
 
-def _kernel(listing: Listing, source: Path, project: Project) -> CompiledKernel:
+def read_assembly(listing: Listing, source: Path, project: Project) -> CompiledKernel:
+    """Read the assembly of a kernel: counts, loops, lines, waits."""
     ptx_text = listing.ptx.read_text(errors="replace") if listing.ptx else ""
     isa, routines = _ISAS[listing.isa], _routines(listing, ptx_text, source)
     code = [instruction for routine in routines for instruction in routine.code]
@@ -138,6 +141,8 @@ def _kernel(listing: Listing, source: Path, project: Project) -> CompiledKernel:
         counts=(*isa.count_kinds(code), *hints),
         loops=tuple(_loops(routines, isa)),
         lines=_lines(code, source, isa),
+        block_warps=listing.block_warps,
+        waits=tuple(_load_waits(routines)) if listing.isa == "amdgcn" else (),
     )
 
 
@@ -148,6 +153,8 @@ def _routines(listing: Listing, ptx_text: str, source: Path) -> list[Routine]:
     text = listing.assembly.read_text(errors="replace")
     if listing.isa == "x86":
         return x86.parse_x86(text, partial(_innermost, inside))
+    if listing.isa == "amdgcn":
+        return amdgcn.parse_amdgcn(text, ptx.source_lines(text, inside))
     line_by_ptx_line = ptx.source_lines(ptx_text, inside)
 
     def where(file: str, line: int, ptx_line: int | None) -> int | None:
@@ -155,6 +162,26 @@ def _routines(listing: Listing, ptx_text: str, source: Path) -> list[Routine]:
         return line_by_ptx_line.get(ptx_line, own) if ptx_line is not None else own
 
     return sass.parse_sass(text, where)
+
+
+def _load_waits(routines: Iterable[Routine]) -> Iterator[LoadWait]:
+    for routine in routines:
+        every = [body.code for body in find_loops(routine.code, lambda _: False)]
+        polls = {instruction.address for body in every if amdgcn.is_amdgcn_wait(body) for instruction in body}
+        bodies = [body.code for body in find_loops(routine.code, amdgcn.is_amdgcn_wait) if body.innermost]
+        in_loops = {instruction.address for body in bodies for instruction in body}
+        outside = (wait for wait in amdgcn.memory_waits(routine.code) if wait.address not in in_loops | polls)
+        waits = list(outside)
+        for body in bodies:  # twice: what the first pass leaves in flight, the second waits for
+            twice = {wait.address: wait for wait in amdgcn.memory_waits([*body, *body])}
+            waits += twice.values()
+        for wait in sorted(waits):
+            yield LoadWait(
+                line=wait.line,
+                pending=wait.pending,
+                distance=wait.distance,
+                in_loop=wait.address in in_loops,
+            )
 
 
 def _innermost(inside: Callable[[str], bool], chain: Sequence[tuple[str, int]]) -> int | None:

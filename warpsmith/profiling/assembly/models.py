@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
 
 from pydantic import Field
 
+from warpsmith.core.arithmetic.occupancy import MultiprocessorLimits, Occupancy, resident_warps
 from warpsmith.core.base import Model, Sha256
 from warpsmith.core.evaluation import Resources
+from warpsmith.languages.base import Isa
 
 
 class Count(Model):
@@ -70,6 +71,19 @@ class SourceLine(Model):
     """Those that access memory, including shared memory and the stack."""
 
 
+class LoadWait(Model):
+    """A wait for loads from memory in AMD's assembly: `s_waitcnt vmcnt(pending)`."""
+
+    line: int | None = None
+    """Source line that it comes from; null if the compiler does not tell."""
+    pending: int = Field(ge=0)
+    """Loads that may still be in flight after it; 0 waits for all."""
+    distance: int = Field(ge=0)
+    """Instructions between the last load before it and the wait: these hide the latency."""
+    in_loop: bool = False
+    """True if it stands in an innermost loop, where the last load may be one of the iteration before."""
+
+
 class CompiledKernel(Model):
     """One compiled kernel; on a CPU all code of the file."""
 
@@ -79,7 +93,7 @@ class CompiledKernel(Model):
     """Inspected workloads that launch it."""
     variant: str
     """Types and constants that it was compiled for: `/16` after a type means a known multiple of 16."""
-    isa: Literal["sass", "x86"]
+    isa: Isa
     """Instruction set of the assembly."""
     assembly: str
     """Path of the disassembly, relative to the project if it lies inside."""
@@ -95,6 +109,10 @@ class CompiledKernel(Model):
     """Loops in the order of the code, without those that only wait."""
     lines: tuple[SourceLine, ...]
     """The ten lines with the most instructions, some of them chosen by memory accesses."""
+    block_warps: int | None = None
+    """Warps of a block that it is launched with; null if unknown. A warp of AMD's GPUs, a wave, has 64 threads."""
+    waits: tuple[LoadWait, ...] = ()
+    """Waits for loads from memory (AMD), in the order of the code."""
 
     def total(self, *groups: str) -> int:
         """Return the number of instructions of these groups."""
@@ -179,3 +197,11 @@ def count_kinds(kinds: Iterable[tuple[str, str]], groups: Iterable[str]) -> tupl
     order = {group: rank for rank, group in enumerate(groups)}
     ranked = sorted(totals.items(), key=lambda item: (order[item[0][0]], -item[1], item[0][1]))
     return tuple(Count(group=group, kind=kind, count=count) for (group, kind), count in ranked)
+
+
+def kernel_occupancy(kernel: CompiledKernel, limits: MultiprocessorLimits) -> Occupancy | None:
+    """Return the occupancy that a kernel's resources allow; None if its launch or its resources are unknown."""
+    registers, shared = kernel.resources.registers, kernel.resources.shared_bytes
+    if kernel.block_warps is None or registers is None:
+        return None
+    return resident_warps(limits, kernel.block_warps, registers, shared or 0)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from warpsmith import languages
 from warpsmith.core.definition import Definition
 from warpsmith.languages.base import LanguageNotice, Listing
+from warpsmith.profiling.assembly import amdgcn as assembly_amdgcn
 from warpsmith.profiling.assembly import ptx as assembly_ptx
 from warpsmith.profiling.assembly import sass as assembly_sass
 from warpsmith.profiling.assembly.models import CompiledKernel, Loop, Notice
@@ -18,6 +19,9 @@ from warpsmith.profiling.assembly.models import CompiledKernel, Loop, Notice
 _WIDE_BITS = 128
 _MANY_BARRIERS = 2
 _CHAIN_LENGTH = 4
+_FEW_INSTRUCTIONS = 8
+_BARRIER = ("BAR.", "s_barrier")
+_FLOAT_ATOMIC = re.compile(r"\.B?F(?:16|32|64)|atomic_\w+_b?f(?:16|32|64)$")
 _DOUBLE = re.compile(r"2[ps]d$|(?:add|sub|mul|div)sd$")
 
 
@@ -63,14 +67,21 @@ def find_notices(kernels: Sequence[KernelContext]) -> tuple[Notice, ...]:
     )
 
 
+def access_widths(kernel: CompiledKernel, group: str) -> Counter[int]:
+    """Return the accesses of a group by the bits that each moves for a thread; async copies are loads."""
+    access_bits = assembly_amdgcn.amdgcn_access_bits if kernel.isa == "amdgcn" else assembly_sass.access_bits
+    widths: Counter[int] = Counter()
+    for count in kernel.counts:
+        if count.group == group or (group == "global loads" and count.kind.startswith("LDGSTS")):
+            widths[access_bits(count.kind)] += count.count
+    return widths
+
+
 def _narrow(group: str, words: str) -> Callable[[KernelContext], NoticeText | None]:
     def rule(context: KernelContext) -> NoticeText | None:
-        widths: Counter[int] = Counter()
-        for count in context.kernel.counts:
-            if count.group == group or (group == "global loads" and count.kind.startswith("LDGSTS")):
-                widths[assembly_sass.access_bits(count.kind)] += count.count
-            if count.kind.startswith(("UTMALDG", "UBLKCP")):
-                return None  # tiles come as bulk copies; the other loads are of scalars
+        widths = access_widths(context.kernel, group)
+        if any(count.kind.startswith(("UTMALDG", "UBLKCP")) for count in context.kernel.counts):
+            return None  # tiles come as bulk copies; the other loads are of scalars
         narrow = Counter({bits: count for bits, count in widths.items() if bits < _WIDE_BITS})
         if 2 * narrow.total() <= widths.total() or 3 * _total_bits(narrow) < _total_bits(widths):
             return None  # a few scalar accesses next to wide accesses to rows
@@ -93,13 +104,13 @@ def _total_bits(widths: Counter[int]) -> int:
 
 
 def _local_memory(context: KernelContext) -> NoticeText | None:
-    if not (context.kernel.total("local memory") or context.kernel.resources.spill_bytes):
+    if not (context.kernel.total("local memory", "scratch") or context.kernel.resources.spill_bytes):
         return None
     return "local memory: registers spill, or an array is indexed at run time", "register-spills"
 
 
 def _no_tensor_cores(context: KernelContext) -> NoticeText | None:
-    if not context.listing.matrix_product or context.kernel.total("tensor cores"):
+    if not context.listing.matrix_product or context.kernel.total("tensor cores", "matrix cores"):
         return None
     return "no tensor-core instruction, although a matrix product is in the source", "tensor-core-use"
 
@@ -130,6 +141,17 @@ def _not_pipelined(context: KernelContext) -> NoticeText | None:
     return "tiles pass through registers in the loop of the tensor cores: no asynchronous copy", entry
 
 
+def _bare_latency(context: KernelContext) -> NoticeText | None:
+    """Report loops that wait for all loads right after the last one was issued."""
+    waits = [w for w in context.kernel.waits if w.in_loop and not w.pending and w.distance < _FEW_INSTRUCTIONS]
+    if not waits:
+        return None
+    lines = sorted({wait.line for wait in waits if wait.line is not None})
+    where = f" at line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))}" if lines else ""
+    entry = context.language_entry("unpipelined") or "software-pipelining-async-copy"
+    return f"a loop waits for its loads right after it issues them{where}: nothing hides the latency", entry
+
+
 def _double(context: KernelContext) -> NoticeText | None:
     if context.double or not context.kernel.total("fp64"):
         return None
@@ -145,18 +167,18 @@ def _atomics_in_loop(context: KernelContext) -> NoticeText | None:
 def _float_atomics(context: KernelContext) -> NoticeText | None:
     kinds = [count.kind for count in context.kernel.counts if count.group == "atomics"]
     entry = context.language_entry("float atomics")
-    if entry is None or not any(re.search(r"\.B?F(16|32|64)", kind) for kind in kinds):
+    if entry is None or not any(_FLOAT_ATOMIC.search(kind) for kind in kinds):
         return None
     return "floating-point atomics: the order of additions differs between runs", entry
 
 
 def _barriers_in_loop(context: KernelContext) -> NoticeText | None:
     for loop in context.kernel.loops:
-        barriers = sum(count.count for count in loop.counts if count.kind.startswith("BAR."))
+        barriers = sum(count.count for count in loop.counts if count.kind.startswith(_BARRIER))
         if loop.innermost and barriers > _MANY_BARRIERS:
             sentence = f"{barriers} block barriers in the loop{_lines_text([loop])}"
             entry = context.language_entry("block reductions")
-            if entry and loop.total("shuffles"):
+            if entry and loop.total("shuffles", "lane moves"):
                 return f"{sentence}: each pass ends in a reduction over the block", entry
             return sentence, "excess-synchronization"
     return None
@@ -242,6 +264,11 @@ _RULES: dict[str, tuple[Callable[[KernelContext], NoticeText | None], ...]] = {
         _local_memory, _no_tensor_cores, _old_tensor_cores, _not_pipelined,
         _narrow("global loads", "global loads"), _narrow("global stores", "global stores"),
         _double, _integer_division, _barriers_in_loop, _atomics_in_loop, _float_atomics, _tf32, _exponentials,
+    ),
+    "amdgcn": (
+        _local_memory, _no_tensor_cores, _bare_latency,
+        _narrow("global loads", "global loads"), _narrow("global stores", "global stores"),
+        _double, _barriers_in_loop, _atomics_in_loop, _float_atomics,
     ),
     "x86": (_serial_chain, _scalar_loops, _calls_in_loop, _double_in_loop),
 }  # fmt: skip

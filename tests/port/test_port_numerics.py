@@ -1,0 +1,46 @@
+"""Numerics of a port, out of an untimed judgement by the interpreter."""
+
+from __future__ import annotations
+
+import pytest
+from record_kit import evaluation, passed
+
+from warpsmith.port.numerics import summarize_check
+
+NOTES = {
+    "name": "correctness",
+    "state": "noted",
+    "notes": ("64x64 skipped: bfloat16 is wrong here", "a rounding"),
+    "seconds": 1.0,
+}
+
+
+def judged(*results: tuple[str, str], reason: str = "because", verdict: str = "INVALID"):
+    rows = [
+        passed(name) if status == "PASSED" else {"workload": name, "status": status, "message": "so"}
+        for name, status in results
+    ]
+    decision = {"verdict": verdict, "reason": reason}
+    return summarize_check(
+        evaluation(verdict=verdict, steps=(NOTES,), results=rows, aggregates=(), decision=decision)
+    )
+
+
+def test_a_correct_version_names_its_workloads_and_counts_what_was_skipped():
+    numerics = judged(("a", "PASSED"), ("b", "PASSED"))
+    assert (numerics.state, numerics.workloads, numerics.skipped) == ("correct", ("a", "b"), 1)
+
+
+@pytest.mark.parametrize(
+    ("status", "verdict", "state"),
+    [("INCORRECT_SHAPE", "ROLLBACK", "failed"), ("TIMEOUT", "ROLLBACK", "unchecked")],
+)
+def test_a_wrong_value_fails_and_a_call_without_end_proves_nothing(status, verdict, state):
+    numerics = judged(("a", "PASSED"), ("b", status), verdict=verdict, reason="at b")
+    assert (numerics.state, numerics.workloads, numerics.reason) == (state, ("a",), "at b")
+
+
+def test_workloads_that_nobody_can_interpret_prove_nothing():
+    numerics = judged()
+    assert (numerics.state, numerics.workloads) == ("unchecked", ())
+    assert "interpreter" in numerics.reason

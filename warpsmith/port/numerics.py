@@ -1,0 +1,55 @@
+"""Numerics of a port: the gate's own check, by the interpreter on the CPU."""
+
+from __future__ import annotations
+
+from warpsmith.campaign.history.solutions import Solution
+from warpsmith.campaign.lab_requests import lab_candidate
+from warpsmith.core.evaluation import Evaluation, Status, Verdict
+from warpsmith.core.text import Tell
+from warpsmith.lab.calibration import measurement
+from warpsmith.lab.gate import judge
+from warpsmith.lab.gate.request import Request
+from warpsmith.lab.machine import hardware
+from warpsmith.lab.operator.definition_file import DefinitionFile
+from warpsmith.port.models import Numerics
+from warpsmith.project import Project
+
+
+def check_numerics(project: Project, file: DefinitionFile, solution: Solution, tell: Tell) -> Numerics:
+    """Check a version as `warpsmith judge --check --target cpu` does; nothing is timed, and there is no verdict.
+
+    Raises:
+        MachineLacks: the language has no interpreter here.
+    """
+    page = hardware.read_target_page(project, "cpu")
+    request = Request(
+        project=project,
+        file=file,
+        candidate=lab_candidate(solution),
+        page=page,
+        measurement=measurement.stored_measurement(project, page.target),
+        timed=False,
+        tell=tell,
+    )
+    return summarize_check(judge.judge_version(request))
+
+
+def summarize_check(evaluation: Evaluation) -> Numerics:
+    """Summarize an untimed judgement."""
+    notes = [note for step in evaluation.steps if step.name == "correctness" for note in step.notes]
+    skipped = sum(" skipped: " in note for note in notes)
+    names = tuple(result.workload for result in evaluation.results if result.status is Status.PASSED)
+    if evaluation.correct:
+        return Numerics(state="correct", workloads=names, skipped=skipped)
+    if not evaluation.results:
+        reason = "no workload is of a type that the interpreter computes as GPUs do"
+        return Numerics(state="unchecked", reason=reason, skipped=skipped)
+    # The interpreter runs blocks one after another: a kernel whose blocks wait for each other never ends there.
+    late = any(result.status is Status.TIMEOUT for result in evaluation.results)
+    unknown = late or evaluation.decision.verdict is Verdict.INVALID
+    return Numerics(
+        state="unchecked" if unknown else "failed",
+        workloads=names,
+        reason=evaluation.decision.reason,
+        skipped=skipped,
+    )

@@ -1,0 +1,34 @@
+"""Ports on disk: `devlog/<op>/ports/<NNN>/record.json`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from warpsmith.core.text import describe_error
+from warpsmith.port.models import PortRecord
+from warpsmith.project import Project
+
+RECORD, PAGE = "record.json", "port.md"
+"""File names in a port's folder."""
+
+
+def list_port_records(project: Project, op: str = "*") -> list[Path]:
+    """List the records of ports, those of one operator in the order in which they were written."""
+    return sorted(project.devlog.glob(f"{op}/ports/[0-9][0-9][0-9]/{RECORD}"))
+
+
+def read_port(path: Path) -> PortRecord | str:
+    """Read a port, or return what is wrong with its record."""
+    try:
+        return PortRecord.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        return describe_error(error)
+
+
+def next_port_folder(project: Project, op: str) -> Path:
+    """Return the folder of the operator's next port."""
+    ports = project.devlog / op / "ports"
+    numbers = [int(path.name) for path in ports.glob("[0-9][0-9][0-9]")]
+    return ports / f"{max(numbers, default=0) + 1:03d}"
