@@ -56,6 +56,10 @@ class MachineFailed(MachineLacks):
     """The machine or the reference failed during a judgement, which is not the fault of the solution."""
 
 
+class Unreachable(MachineLacks):
+    """Another machine cannot be reached, or the connection to it was lost."""
+
+
 class TimedOut(WarpsmithError):
     """A step exceeded its time limit."""
 

@@ -60,7 +60,7 @@ def start_campaign(
         raise MissingInput(f"{definition} does not exist; write the operator's definition first.")
     languages.get(language)
     for name in _names(f"{op}-{language}-{target}-{datetime.now(UTC):%Y%m%d}"):
-        manifest = _manifest(name, op, target, language, figures or {}, settings)
+        manifest = campaign_manifest(name, op, target, language, figures or {}, settings)
         campaign = Campaign(project, project.devlog / op / name, manifest)
         if campaign.folder.exists() or (manifest.git == "branch" and not _begin_branch(campaign)):
             continue
@@ -82,9 +82,10 @@ def _names(stem: str) -> Iterator[str]:
     yield from (f"{stem}-{k}" for k in count(2))
 
 
-def _manifest(
+def campaign_manifest(
     name: str, op: str, target: str, language: str, figures: dict[str, str], settings: dict[str, object]
 ) -> Manifest:
+    """Return the manifest of a campaign with these settings; raises Misuse if one does not validate."""
     try:
         manifest = Manifest.model_validate(
             {
