@@ -1,55 +1,22 @@
-"""A server for all tests, a context for each, and a lab of one file whose performer does what a test says."""
+"""A server for all tests, and a context with a connection of its own for each."""
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 from sshd import Server, missing
 
-from warpsmith.core.evaluation import GATE_VERSION
 from warpsmith.execution import remote
 from warpsmith.execution.archive import pack_files
 from warpsmith.execution.bundle import JOB, Bundle
 from warpsmith.execution.contexts import Context, NamedContext
 from warpsmith.execution.job import Job
-from warpsmith.execution.lab_copy import LabCopy
 from warpsmith.execution.remote import RemoteMachine
-from warpsmith.lab.machine import provenance
-
-PERFORMER = f"""
-import json, os, pathlib, subprocess, sys, time
-folder = pathlib.Path(sys.argv[1])
-outcome = {{
-    "bundle_sha256": (folder / "bundle").read_text(),
-    "lab_sha256": "{provenance.lab_sha256()}",
-    "gate_version": {GATE_VERSION},
-}}
-def tell(text):
-    with (folder / "progress").open("a") as file:
-        file.write(json.dumps({{"text": text, "share": 0.5}}) + "\\n")
-def finish(**parts):
-    (folder / "new").write_text(json.dumps(outcome | parts))
-    (folder / "new").rename(folder / "outcome.json")
-"""
-
-
-class SmallLab(LabCopy):
-    """A lab that is one module."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    @property
-    def contents(self) -> dict[str, bytes]:  # type: ignore[override]
-        return {"performer.py": (PERFORMER + dedent(self._text)).encode()}
-
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
@@ -91,7 +58,3 @@ def changed(entry: NamedContext) -> Callable[..., NamedContext]:
 def bundle() -> Bundle:
     job = Job(kind="examine")
     return Bundle(job, pack_files({JOB: job.model_dump_json().encode(), "project/warpsmith.toml": b""}))
-
-
-def sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()

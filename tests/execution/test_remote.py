@@ -12,7 +12,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
-from conftest import SmallLab
+from small_lab import SmallLab
 from sshd import Server
 
 from warpsmith.errors import BadDefinition, MachineFailed, MachineLacks, Unreachable
@@ -203,7 +203,7 @@ def start_client(entry: NamedContext, bundle: Bundle, text: str, folder: Path) -
     (folder / "bundle").write_bytes(bundle.data)
     script = f"""
 import sys; sys.path[:0] = {[str(Path(__file__).parent), *sys.path]!r}
-from conftest import SmallLab
+from small_lab import SmallLab
 from pathlib import Path
 from warpsmith.execution import remote
 from warpsmith.execution.bundle import Bundle
@@ -279,7 +279,7 @@ def test_no_python_there(changed: Changed, bundle: Bundle) -> None:
 def test_an_unknown_host_key(entry: NamedContext, bundle: Bundle, server: Server) -> None:
     server.known_hosts.write_text("")
     try:
-        with pytest.raises(Unreachable, match="host key is not known; connect once with `ssh there`"):
+        with pytest.raises(Unreachable, match="host key is not known; run `ssh there` once"):
             RemoteMachine(entry, lab=SmallLab("finish()")).run(bundle)
     finally:
         server.trust()

@@ -32,11 +32,8 @@ _ENVIRONMENT = (
 _COMMAND_MISSING = (126, 127)
 
 _REASONS = (
-    (
     ("IDENTIFICATION HAS CHANGED", "its host key has changed; find out why before you connect again"),
-        "Host key verification failed",
-        "its host key is not known; connect once with `ssh {host}` and compare the key",
-    ),
+    ("Host key verification failed", "its host key is not known; run `ssh {host}` once and compare the key"),
     ("Permission denied", "it does not let you in; `ssh {host}` must work without a password being typed"),
     ("Could not resolve", "its name is not known; correct the context or your ssh_config"),
     ("Connection refused", "nothing answers at its SSH port"),

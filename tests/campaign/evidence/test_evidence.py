@@ -291,13 +291,15 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     asked = SimpleNamespace(requests=[], changes={}, verdict="ACCEPT", target="cpu")
 
     def request(project: Project, manifest: Any, solution: Any, tell: Any, **options: Any) -> Request:
-        best = options.pop("best")
-        workloads = tuple(SimpleNamespace(name=name, set=kind) for name, kind in asked.workloads)
-        file: Any = SimpleNamespace(definition=SimpleNamespace(workloads=workloads))
+        best, file = options.pop("best"), load(Path())
         return Request(
             project, file, lab_requests.lab_candidate(solution), manifest.target, SimpleNamespace(),  # type: ignore[arg-type]
             best=lab_requests.lab_candidate(best) if best else None, thresholds=manifest.thresholds, **options,
         )  # fmt: skip
+
+    def load(path: Path) -> Any:
+        workloads = tuple(SimpleNamespace(name=name, set=kind) for name, kind in asked.workloads)
+        return SimpleNamespace(definition=SimpleNamespace(workloads=workloads))
 
     def judge(request: Request) -> Evaluation:
         asked.requests.append(request)
@@ -309,6 +311,7 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         return found.model_copy(update={"provenance": found.provenance.model_copy(update={"machine": machine})})
 
     asked.workloads = [("small", "representative"), ("large", "full")]
+    monkeypatch.setattr(rerun.definition_file, "load_definition", load)
     monkeypatch.setattr(lab_requests, "lab_request", request)
     monkeypatch.setattr(lab_requests, "judge_request", judge)
     return asked

@@ -25,7 +25,7 @@ from warpsmith.errors import WarpsmithError
 from warpsmith.execution.bundle import JOB, PROJECT
 from warpsmith.execution.job import Job, JobError, Outcome
 from warpsmith.lab.calibration import measurement
-from warpsmith.lab.doctor import checks
+from warpsmith.lab.doctor import checks, installation
 from warpsmith.lab.doctor.survey import take_survey
 from warpsmith.lab.machine import device_lease, hardware, provenance
 from warpsmith.project import Project
@@ -33,8 +33,8 @@ from warpsmith.project import Project
 OUTCOME, PROGRESS, BUNDLE = "outcome.json", "progress", "bundle"
 """Files of a job's folder: the outcome, lines of progress, and the hash of the bundle that was unpacked."""
 
-_ELSEWHERE = ("agents",)
-"""Groups of the doctor's checks that do not concern a machine that only judges."""
+_ELSEWHERE = (installation.check_plots, installation.check_project, *checks.CHECKS["agents"])
+"""Checks of the doctor that do not concern a machine that only judges."""
 
 
 def main() -> None:
@@ -72,8 +72,11 @@ def perform_job(folder: Path) -> Outcome:
 
 
 def _examination(project: Project) -> dict[str, Any]:
-    groups = {name: group for name, group in checks.CHECKS.items() if name not in _ELSEWHERE}
-    return {"doctor": checks.run_checks(take_survey(project.root), groups)}
+    groups = {
+        name: tuple(check for check in group if check not in _ELSEWHERE) for name, group in checks.CHECKS.items()
+    }
+    chosen = {name: group for name, group in groups.items() if group}
+    return {"doctor": checks.run_checks(take_survey(project.root), chosen)}
 
 
 def _work(project: Project, job: Job, manifest: Manifest, tell: Tell) -> dict[str, Any]:

@@ -40,7 +40,8 @@ def lease_device(target: Target, tell: Tell = lambda _: None) -> Iterator[str]:
     finally:
         lock.release()
         if device != _CPU:
-            os.environ.pop(_VISIBLE) if visible is None else os.environ.update({_VISIBLE: visible})
+            os.environ.pop(_VISIBLE, None)
+            os.environ.update({} if visible is None else {_VISIBLE: visible})
 
 
 def _first_free(devices: list[str], tell: Tell) -> tuple[str, FileLock]:
