@@ -18,6 +18,7 @@ from warpsmith.execution.contexts import Context, NamedContext
 from warpsmith.execution.job import Job
 from warpsmith.execution.remote import RemoteMachine
 
+
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
     if reason := missing():

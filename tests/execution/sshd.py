@@ -20,7 +20,11 @@ def missing() -> str:
     """Why no server can run here; empty if one can."""
     if SSHD is None or shutil.which("ssh") is None:
         return "no sshd: `apt-get install openssh-server` brings it"
-    if os.geteuid() == 0 and not Path("/run/sshd").is_dir() and subprocess.run(["unshare", "-m", "true"]).returncode:
+    if (
+        os.geteuid() == 0
+        and not Path("/run/sshd").is_dir()
+        and subprocess.run(["unshare", "-m", "true"]).returncode
+    ):
         return "sshd of the superuser needs /run/sshd, or a mount namespace of its own"
     return ""
 
@@ -62,7 +66,9 @@ class Server:
             inside = f"mount -t tmpfs tmpfs /run && mkdir -m 755 /run/sshd && exec {command}"
             command = f"exec unshare -m sh -c {shlex.quote(inside)}"
         with (self.folder / "sshd.log").open("ab") as log:
-            self._process = subprocess.Popen(["sh", "-c", command], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+            self._process = subprocess.Popen(
+                ["sh", "-c", command], stdout=log, stderr=log, stdin=subprocess.DEVNULL
+            )
         deadline = time.monotonic() + _WAIT_SECONDS
         while True:
             try:
@@ -82,7 +88,7 @@ class Server:
     def python(self, before: str = "") -> str:
         """Path of a Python there that runs some lines of shell first."""
         path = self.folder / f"python-{len(list(self.folder.glob('python-*')))}"
-        path.write_text(f"#!/bin/sh\n{before}\nexec {shlex.quote(sys.executable)} \"$@\"\n")
+        path.write_text(f'#!/bin/sh\n{before}\nexec {shlex.quote(sys.executable)} "$@"\n')
         path.chmod(0o755)
         return str(path)
 

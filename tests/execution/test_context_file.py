@@ -22,7 +22,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     return projects.find_project(tmp_path / "project")
 
 
-@pytest.mark.parametrize("before", ["", "# mine\n\n[contexts.one]\nssh = 'one' # quoted\n", "[contexts.one]\nssh = 'o'"])
+@pytest.mark.parametrize(
+    "before", ["", "# mine\n\n[contexts.one]\nssh = 'one' # quoted\n", "[contexts.one]\nssh = 'o'"]
+)
 def test_a_context_comes_and_goes(here: Project, before: str) -> None:
     file = contexts.user_contexts_file()
     if before:

@@ -51,7 +51,12 @@ def end_connections(server: Server) -> None:
             line = stat.read_bytes().replace(b"\0", b" ")
         except OSError:
             continue
-        if line.startswith(b"ssh ") and str(server.config).encode() in line or b"ssh: " in line and b"[mux]" in line:
+        if (
+            line.startswith(b"ssh ")
+            and str(server.config).encode() in line
+            or b"ssh: " in line
+            and b"[mux]" in line
+        ):
             os.kill(int(stat.parent.name), signal.SIGKILL)
 
 

@@ -507,6 +507,29 @@ def test_a_machine_that_lacks_the_language_keeps_nothing(
     assert not (campaign.folder / "reruns").exists()
 
 
+def test_the_machine_of_the_campaign_judges_again_or_another(
+    campaign: store.Campaign, lab: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = []
+
+    def judge(project: Any, manifest: Any, *arguments: Any) -> Evaluation:
+        chosen.append(manifest.context)
+        return judged(project, version(project, 2), "ACCEPT", True, GATE_VERSION)
+
+    monkeypatch.setattr(lab_requests, "judge_solution", judge)
+    (campaign.project.root / "warpsmith.toml").write_text('[contexts.lab]\nssh = "gpu01"\n')
+    for context in (None, "lab", "local"):
+        rerun.rerun_record(campaign.project, campaign.rounds / "002", context=context)
+    assert chosen == [None, "lab", None]
+    manifest = campaign.folder / store.MANIFEST
+    manifest.write_text(manifest.read_text() + "context: lab\n")
+    for context in (None, "local"):
+        rerun.rerun_record(campaign.project, campaign.rounds / "002", context=context)
+    assert chosen[3:] == ["lab", None]
+    with pytest.raises(Misuse, match="no context `other`"):
+        rerun.rerun_record(campaign.project, campaign.rounds / "002", context="other")
+
+
 def test_a_campaign_that_another_process_holds(campaign: store.Campaign, lab: SimpleNamespace) -> None:
     arguments = [sys.executable, "-c", HOLD, str(campaign.project.root), str(campaign.folder)]
     with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:

@@ -59,7 +59,9 @@ def test_a_judgement(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(lab_requests, "lab_request", request)
     monkeypatch.setattr(lab_requests, "judge_request", lambda solution: evaluation(solution.path))
-    outcome = perform_in(folder, kind="judge", solution="toy/v2", best="toy/v1", peers=("torch.compile",), judgement=2)
+    outcome = perform_in(
+        folder, kind="judge", solution="toy/v2", best="toy/v1", peers=("torch.compile",), judgement=2
+    )
     assert outcome.bundle_sha256 == "b" * 64
     assert outcome.evaluation.version == "v2"
     ((solution, options),) = asked
@@ -87,7 +89,9 @@ def test_a_measurement_comes_back_if_it_is_new(folder: Path, monkeypatch: pytest
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(MEASURED))
 
-    monkeypatch.setattr(perform.define, "require_machine", lambda language, page, objective: checked.append(language))
+    monkeypatch.setattr(
+        perform.define, "require_machine", lambda language, page, objective: checked.append(language)
+    )
     monkeypatch.setattr(measurement, "ensure_measurement", measure)
     assert perform_in(folder, kind="measure").measurement.machine.id == "cpu-there"
     assert perform_in(folder, kind="measure").measurement is None, "it was in the bundle"

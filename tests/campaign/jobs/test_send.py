@@ -81,7 +81,13 @@ def test_a_judgement_goes_there_and_names_the_context(campaign: store.Campaign, 
     ((entry, bundle),) = there.sent
     assert entry.context.ssh == "gpu01"
     job = bundle.job
-    assert (job.kind, job.solution, job.best, job.sets, job.judgement) == ("judge", "toy/v2", "toy/v1", ("full",), 3)
+    assert (job.kind, job.solution, job.best, job.sets, job.judgement) == (
+        "judge",
+        "toy/v2",
+        "toy/v1",
+        ("full",),
+        3,
+    )
     assert job.manifest.context is None, "there it is the machine itself"
     assert job.manifest.thresholds == campaign.manifest.thresholds
     kept = campaign.project.measurements / "cpu-there.json"

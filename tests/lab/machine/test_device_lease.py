@@ -51,7 +51,9 @@ def test_only_visible_ones(monkeypatch: pytest.MonkeyPatch, visible: str) -> Non
 
 def test_none_of_the_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
-    with pytest.raises(MachineLacks, match="no GPU of the target `h100`; it has: NVIDIA H100 80GB HBM3, NVIDIA L40S"):
+    with pytest.raises(
+        MachineLacks, match="no GPU of the target `h100`; it has: NVIDIA H100 80GB HBM3, NVIDIA L40S"
+    ):
         lease_device(H100).__enter__()
 
 

@@ -74,9 +74,7 @@ def _matching_gpus(target: Target) -> list[str]:
     ]
     if not uuids:
         names = ", ".join(sorted({name for _, _, name in gpus})) or "none"
-        raise MachineLacks(
-            f"This machine has no GPU of the target `{target.id}`; it has: {names}."
-        )
+        raise MachineLacks(f"This machine has no GPU of the target `{target.id}`; it has: {names}.")
     return uuids
 
 
