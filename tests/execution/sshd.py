@@ -97,6 +97,7 @@ if __name__ == "__main__":
     root = Path(sys.argv[1])
     root.mkdir(parents=True)
     server = Server(root)
-    print(server.config, flush=True)
+    sys.stdout.write(f"{server.config}\n")
+    sys.stdout.flush()
     time.sleep(float(sys.argv[2]))
     server.stop()

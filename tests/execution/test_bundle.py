@@ -28,8 +28,8 @@ def full(tmp_path: Path) -> Project:
     for name in (
         "ops/op/definition.py", "ops/op/helper.py", "ops/op/captured.safetensors", "ops/op/notes.md",
         "ops/op/cpp/v1.cpp", "ops/op/cpp/v2.cpp", "ops/op/cpp/v3.cpp", "ops/other/definition.py", ".env",
-        "devlog/op/c/manifest.yaml", "docs/knowledge/hardware/cpu.md", "docs/knowledge/hardware/measured/cpu-1.json",
-        "docs/knowledge/hardware/measured/h200-1.json",
+        "devlog/op/c/manifest.yaml", "docs/knowledge/hardware/cpu.md",
+        "docs/knowledge/hardware/measured/cpu-1.json", "docs/knowledge/hardware/measured/h200-1.json",
     ):  # fmt: skip
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)

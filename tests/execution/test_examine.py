@@ -17,7 +17,7 @@ from warpsmith.lab.doctor.models import DoctorGroup, DoctorReport, DoctorRow, Re
 
 ENTRY = NamedContext("lab", Context(ssh="gpu01"), "yours", Path("-"))
 PROBE = Probe(
-    python="3.12.1", executable="/opt/python", workdir="/home/me/warpsmith", host="gpu01.example", time=0.0,
+    python="3.12.1", executable="/opt/python", workdir="/data/warpsmith", host="gpu01.example", time=0.0,
     free=2**40, writable=True, lab=False, packages={"pydantic": "2.12", "pyyaml": "6.0"},
 )  # fmt: skip
 OK = DoctorReport.of([DoctorGroup(name="GPU", rows=(DoctorRow(name="device", state="ok", found="H100"),))])

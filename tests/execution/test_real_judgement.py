@@ -60,6 +60,8 @@ def test_a_version_is_checked_there_and_a_wrong_one_fails(
         assert run.stdout, run.stderr
         codes.append(run.returncode)
         found.append(Evaluation.model_validate_json(run.stdout))
+    removal = [sys.executable, "-P", "-m", "warpsmith", "context", "remove", "lab"]  # closes the connection
+    subprocess.run(removal, cwd=tmp_path, env=environment, check=True, capture_output=True)
     assert codes == [0, 1]
     assert [evaluation.correct for evaluation in found] == [True, False]
     assert {evaluation.provenance.context for evaluation in found} == {"lab"}
