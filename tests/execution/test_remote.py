@@ -16,7 +16,7 @@ from small_lab import SmallLab
 from sshd import Server
 
 from warpsmith.errors import BadDefinition, MachineFailed, MachineLacks, Unreachable
-from warpsmith.execution import remote, station
+from warpsmith.execution import remote, ssh, station
 from warpsmith.execution.bundle import Bundle
 from warpsmith.execution.contexts import NamedContext
 from warpsmith.execution.remote import RemoteMachine
@@ -162,7 +162,7 @@ def test_a_connection_that_stays_lost_ends_the_command(
 def test_a_killed_client_leaves_nothing_running(
     changed: Changed, bundle: Bundle, server: Server, tmp_path: Path
 ) -> None:
-    entry, pids = changed(grace=2), Path(server.folder) / "pids"
+    entry, pids = changed(grace=3), Path(server.folder) / "pids"
     text = f"""
         child = subprocess.Popen(["sleep", "300"], start_new_session=True)
         pathlib.Path("{pids}").write_text(f"{{os.getpid()}} {{child.pid}} {{os.getppid()}}")
@@ -170,7 +170,7 @@ def test_a_killed_client_leaves_nothing_running(
     """
     client = start_client(entry, bundle, text, tmp_path)
     wait_until(pids.exists)
-    time.sleep(2.5)
+    time.sleep(3.5)
     job, child, supervisor = map(int, pids.read_text().split())
     assert runs(job), "as long as somebody waits, the lease is renewed"
     client.kill()
@@ -269,6 +269,17 @@ def test_an_old_python_there(changed: Changed, server: Server, bundle: Bundle) -
 def altered(server: Server, text: str) -> str:
     """A Python there that runs a line before each program that is given as text."""
     return server.python(f'[ "$2" = -c ] && exec {sys.executable} "$1" -c "{text}; $3"')
+
+
+def test_a_shell_that_greets(changed: Changed, server: Server, bundle: Bundle) -> None:
+    greeting = server.python("echo; echo Welcome to the cluster; echo '{}'")
+    RemoteMachine(changed(python=greeting), lab=SmallLab("finish()")).run(bundle)
+
+
+def test_a_python_in_the_home_folder(changed: Changed, bundle: Bundle) -> None:
+    with pytest.raises(MachineLacks, match="no Python at `~/no such/python`"):
+        RemoteMachine(changed(python="~/no such/python"), lab=SmallLab("finish()")).run(bundle)
+    assert ssh._unquote_home("'~/no such/python' -I") == "~/'no such/python' -I"
 
 
 def test_no_python_there(changed: Changed, bundle: Bundle) -> None:

@@ -24,6 +24,7 @@ from warpsmith.core.base import Model
 from warpsmith.core.evaluation import GATE_VERSION
 from warpsmith.core.text import ProgressLine, Tell, describe_error, quote_foreign
 from warpsmith.errors import MachineFailed, MachineLacks, Unreachable, WarpsmithError
+from warpsmith.execution import station
 from warpsmith.execution.bundle import Bundle
 from warpsmith.execution.contexts import NamedContext
 from warpsmith.execution.job import Outcome
@@ -262,10 +263,13 @@ class _Talk:
             MachineLacks: the other end, or `ssh`, refuses.
             MachineFailed: the other end failed.
         """
-        while b"\n" not in self._buffer:
-            self._receive(beating)
-        line, _, self._buffer = self._buffer.partition(b"\n")
-        event: Event = json.loads(line)
+        while True:
+            while b"\n" not in self._buffer:
+                self._receive(beating)
+            line, _, self._buffer = self._buffer.partition(b"\n")
+            if line.startswith(station.MARK):
+                break  # else the other shell greets, as its start-up files say
+        event: Event = json.loads(line.removeprefix(station.MARK))
         if event["event"] == "error":
             raise self._refusal(event)
         return event

@@ -34,6 +34,9 @@ if TYPE_CHECKING:  # an older Python must get as far as saying that it is older
 OLDEST = (3, 11)
 """Oldest Python that the lab runs on."""
 
+MARK = b"warpsmith:"
+"""Beginning of each event, so that a greeting of the other shell is not taken for one."""
+
 LABS_TO_KEEP = 3
 """Copies of the lab that stay, the last ones that were used."""
 
@@ -68,7 +71,7 @@ def main() -> None:
 
 
 def _send(event: Json, payload: bytes = b"") -> None:
-    sys.stdout.buffer.write(json.dumps(event).encode() + b"\n" + payload)
+    sys.stdout.buffer.write(MARK + json.dumps(event).encode() + b"\n" + payload)
     sys.stdout.buffer.flush()
 
 
