@@ -14,11 +14,13 @@ from warpsmith.execution import examine
 from warpsmith.execution.contexts import Context, NamedContext
 from warpsmith.execution.remote import Probe
 from warpsmith.lab.doctor.models import DoctorGroup, DoctorReport, DoctorRow, Readiness
+from warpsmith.packages import list_requirements
 
 ENTRY = NamedContext("lab", Context(ssh="gpu01"), "yours", Path("-"))
 PROBE = Probe(
     python="3.12.1", executable="/opt/python", workdir="/data/warpsmith", host="gpu01.example", time=0.0,
-    free=2**40, writable=True, lab=False, packages={"pydantic": "2.12", "pyyaml": "6.0"},
+    free=2**40, writable=True, lab=False,
+    packages={each.package: "9.9" for extra in ("", "lab") for each in list_requirements(extra)},
 )  # fmt: skip
 OK = DoctorReport.of([DoctorGroup(name="GPU", rows=(DoctorRow(name="device", state="ok", found="H100"),))])
 
@@ -55,11 +57,14 @@ def test_a_machine_that_has_everything(machine: SimpleNamespace, tmp_path: Path)
 
 
 def test_missing_packages_stop_it(machine: SimpleNamespace, tmp_path: Path) -> None:
-    machine.probe = PROBE.model_copy(update={"packages": {"pydantic": None, "pyyaml": "6.0"}})
+    machine.probe = PROBE.model_copy(update={"packages": {**PROBE.packages, "pydantic": None, "torch": None}})
     report, rows = examined(tmp_path)
     assert (report.answer, machine.runs) == (Readiness.NOT_READY, 0)
-    assert "/opt/python -m pip install 'pydantic>=" in rows["dependencies"].fix
-    assert "on gpu01" in rows["dependencies"].fix
+    fix = rows["dependencies"].fix
+    assert "/opt/python -m pip install 'pydantic>=" in fix
+    assert "'torch>=" in fix, "one command installs everything"
+    assert "numpy" not in fix
+    assert "on gpu01" in fix
 
 
 def test_a_folder_that_takes_no_files_stops_it(machine: SimpleNamespace, tmp_path: Path) -> None:

@@ -115,6 +115,11 @@ def test_a_job_that_dies_says_how(entry: NamedContext, bundle: Bundle) -> None:
     assert jobs(entry) == []
 
 
+def test_a_package_that_is_missing_there(entry: NamedContext, bundle: Bundle) -> None:
+    with pytest.raises(MachineLacks, match="has no `no_such_module`; `warpsmith doctor --context lab`"):
+        RemoteMachine(entry, lab=SmallLab("import no_such_module.part")).run(bundle)
+
+
 # Faults
 
 

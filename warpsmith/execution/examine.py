@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterator
 
@@ -25,7 +26,8 @@ def examine_context(project: Project, entry: NamedContext, tell: Tell = lambda _
         MachineLacks: it cannot be reached, or has no Python that the lab runs on.
     """
     machine = RemoteMachine(entry, tell)
-    probe = machine.probe([requirement.package for requirement in packages.list_requirements("")])
+    required = [*packages.list_requirements(""), *packages.list_requirements("lab")]
+    probe = machine.probe([requirement.package for requirement in required])
     rows = list(_connection_rows(entry, probe))
     groups = [DoctorGroup(name="context", rows=tuple(rows))]
     if not any(row.stops for row in rows):
@@ -40,13 +42,13 @@ def _connection_rows(entry: NamedContext, probe: Probe) -> Iterator[DoctorRow]:
     context = entry.context
     yield DoctorRow(name="host", state="ok", found=f"{probe.host} by ssh {context.ssh}")
     yield DoctorRow(name="Python", state="ok", found=f"{probe.python} at {probe.executable}")
-    if missing := [name for name, version in probe.packages.items() if version is None]:
-        requirements = {each.package: each.bounds for each in packages.list_requirements("")}
-        arguments = " ".join(f"'{name}{requirements[name]}'" for name in missing)
+    missing = {extra: _missing_packages(probe, extra) for extra in ("", "lab")}
+    if base := missing[""]:
+        arguments = shlex.join(f"{package}{bounds}" for package, bounds in (base | missing["lab"]).items())
         yield DoctorRow(
             name="dependencies",
             state="missing",
-            found=f"{', '.join(missing)} are not installed there",
+            found=f"not installed: {', '.join(base)}",
             means="nothing of the lab runs there",
             fix=f"Run `{probe.executable} -m pip install {arguments}` on {context.ssh}.",
             stops=KINDS,
@@ -59,8 +61,16 @@ def _connection_rows(entry: NamedContext, probe: Probe) -> Iterator[DoctorRow]:
             fix="Choose another folder with `warpsmith context add --workdir`.",
             stops=KINDS,
         )
-    yield DoctorRow(name="lab", state="ok", found="there" if probe.lab else "brought there by this command")
+    yield DoctorRow(
+        name="lab", state="ok", found="there" if probe.lab else "not there yet; the first job brings it"
+    )
     skew = probe.time - time.time()
     if abs(skew) > _SKEW_SECONDS:
         means = "times in records are corrected by it"
         yield DoctorRow(name="clock", state="gap", found=f"{skew:+.0f} s off this machine's", means=means)
+
+
+def _missing_packages(probe: Probe, extra: str) -> dict[str, str]:
+    """Return the bounds of the packages of an extra that are not installed there, by name."""
+    requirements = packages.list_requirements(extra)
+    return {each.package: each.bounds for each in requirements if probe.packages.get(each.package) is None}

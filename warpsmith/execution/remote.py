@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import select
 import subprocess
 import tempfile
@@ -40,6 +41,7 @@ _BEAT, _CANCEL, _DONE = b"b", b"c", b"d"
 _WAITS = (0.2, 1.0, 2.0, 5.0)
 """Seconds before each attempt to connect again; the last one repeats."""
 _CONNECTION_LOST = 255
+_MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([^'.]+)")
 
 Event = dict[str, Any]
 
@@ -179,6 +181,11 @@ class RemoteMachine:
         if event["reason"] == "abandoned":
             return MachineLacks(
                 f"{name}: nobody asked for the job for {self.entry.context.grace} s, so it was ended."
+            )
+        if module := _MISSING_MODULE.search(event["log"]):
+            return MachineLacks(
+                f"{name}: the Python there has no `{module[1]}`; `warpsmith doctor --context {name}` names what is"
+                " missing and the command that installs it."
             )
         tail = event["log"].strip()[-400:]
         return MachineFailed(
