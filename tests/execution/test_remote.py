@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from textwrap import dedent
 
@@ -20,8 +20,10 @@ from warpsmith.execution import remote, ssh, station
 from warpsmith.execution.bundle import Bundle
 from warpsmith.execution.contexts import NamedContext
 from warpsmith.execution.remote import RemoteMachine
+from warpsmith.lab.workers.process import list_children, read_stat
 
 Changed = Callable[..., NamedContext]
+Start = Callable[[NamedContext, Bundle, str], "subprocess.Popen[bytes]"]
 
 _SECONDS = 20.0
 
@@ -45,13 +47,14 @@ def jobs(entry: NamedContext) -> list[Path]:
 
 
 def end_connections(server: Server) -> None:
-    """Kill what serves this server's connections, as a dropped network does."""
+    """Kill what serves this test's connections, as a dropped network does."""
+    sockets = os.environ["XDG_RUNTIME_DIR"].encode()
     for stat in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             line = stat.read_bytes().replace(b"\0", b" ")
         except OSError:
             continue
-        if line.startswith(b"ssh ") and str(server.config).encode() in line:
+        if line.startswith((b"ssh ", b"ssh:")) and (str(server.config).encode() in line or sockets in line):
             os.kill(int(stat.parent.name), signal.SIGKILL)
 
 
@@ -165,7 +168,7 @@ def test_a_connection_that_stays_lost_ends_the_command(
 
 
 def test_a_killed_client_leaves_nothing_running(
-    changed: Changed, bundle: Bundle, server: Server, tmp_path: Path
+    changed: Changed, bundle: Bundle, server: Server, start_client: Start
 ) -> None:
     entry, pids = changed(grace=3), Path(server.folder) / "pids"
     text = f"""
@@ -173,7 +176,7 @@ def test_a_killed_client_leaves_nothing_running(
         pathlib.Path("{pids}").write_text(f"{{os.getpid()}} {{child.pid}} {{os.getppid()}}")
         time.sleep(300)
     """
-    client = start_client(entry, bundle, text, tmp_path)
+    client = start_client(entry, bundle, text)
     wait_until(pids.exists)
     time.sleep(3.5)
     job, child, supervisor = map(int, pids.read_text().split())
@@ -185,7 +188,7 @@ def test_a_killed_client_leaves_nothing_running(
 
 
 def test_the_next_client_takes_over_from_a_killed_one(
-    changed: Changed, bundle: Bundle, server: Server, tmp_path: Path
+    changed: Changed, bundle: Bundle, server: Server, start_client: Start
 ) -> None:
     entry, count = changed(grace=20), Path(server.folder) / "count"
     text = f"""
@@ -194,7 +197,7 @@ def test_the_next_client_takes_over_from_a_killed_one(
         time.sleep(1.5)
         finish()
     """
-    client = start_client(entry, bundle, text, tmp_path)
+    client = start_client(entry, bundle, text)
     wait_until(count.exists)
     client.kill()
     client.wait()
@@ -203,10 +206,26 @@ def test_the_next_client_takes_over_from_a_killed_one(
     assert jobs(entry) == []
 
 
-def start_client(entry: NamedContext, bundle: Bundle, text: str, folder: Path) -> subprocess.Popen[bytes]:
-    """A client in a process of its own, with the same lab and bundle."""
-    (folder / "bundle").write_bytes(bundle.data)
-    script = f"""
+@pytest.fixture
+def start_client(tmp_path: Path) -> Iterator[Start]:
+    """`start_client(entry, bundle, text)`: a client in a process of its own, with such a lab and this bundle."""
+    clients = []
+
+    def start(entry: NamedContext, bundle: Bundle, text: str) -> subprocess.Popen[bytes]:
+        (tmp_path / "bundle").write_bytes(bundle.data)
+        script = client_script(entry, text, tmp_path / "bundle")
+        command = [sys.executable, "-c", script]
+        clients.append(subprocess.Popen(command, process_group=0, stderr=subprocess.DEVNULL))
+        return clients[-1]
+
+    yield start
+    for client in clients:
+        client.kill()
+        client.wait()
+
+
+def client_script(entry: NamedContext, text: str, bundle: Path) -> str:
+    return f"""
 import sys; sys.path[:0] = {[str(Path(__file__).parent), *sys.path]!r}
 from small_lab import SmallLab
 from pathlib import Path
@@ -218,9 +237,8 @@ remote.MODULE, remote._BEAT_SECONDS = "performer", 0.2
 context = Context.model_construct(**{entry.context.model_dump()!r})
 entry = NamedContext("lab", context, "yours", Path("-"))
 remote.RemoteMachine(entry, lab=SmallLab({dedent(text)!r})).run(
-    Bundle(Job(kind="examine"), Path({str(folder / "bundle")!r}).read_bytes()))
+    Bundle(Job(kind="examine"), Path({str(bundle)!r}).read_bytes()))
 """
-    return subprocess.Popen([sys.executable, "-c", script])
 
 
 def test_an_interrupted_command_cancels_the_job(entry: NamedContext, bundle: Bundle) -> None:
@@ -234,6 +252,27 @@ def test_an_interrupted_command_cancels_the_job(entry: NamedContext, bundle: Bun
     with pytest.raises(KeyboardInterrupt):
         RemoteMachine(entry, interrupt, lab).run(bundle)
     wait_until(lambda: not runs(pids[0]))
+    wait_until(lambda: not jobs(entry))
+
+
+def test_ctrl_c_in_a_terminal_cancels_the_job(
+    changed: Changed, bundle: Bundle, server: Server, start_client: Start
+) -> None:
+    entry, file = changed(grace=60), Path(server.folder) / "pid"
+    text = f"""
+        tell("begun")
+        pathlib.Path("{file}").write_text(str(os.getpid()))
+        time.sleep(300)
+    """
+    client = start_client(entry, bundle, text)
+    wait_until(lambda: file.exists() and file.read_text())
+    groups = [stat.group for child in list_children(client.pid) if (stat := read_stat(str(child)))]
+    assert groups
+    assert client.pid not in groups, "a terminal's Ctrl-C would end the connection before the job is cancelled"
+    os.killpg(client.pid, signal.SIGINT)
+    client.wait()
+    wait_until(lambda: not runs(int(file.read_text())))
+    wait_until(lambda: not jobs(entry))
 
 
 def test_a_full_disk_there(changed: Changed, server: Server, bundle: Bundle) -> None:

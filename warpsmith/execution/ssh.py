@@ -66,17 +66,18 @@ class SshConnection:
             raise MachineLacks("This machine has no `ssh`; install OpenSSH's client (Debian: `openssh-client`).")
         if self._control("check").returncode == 0:
             return
-        options = ["-o", "ControlMaster=yes", "-o", f"ControlPersist={PERSIST_SECONDS}", "-f", "-N"]
+        # Of two that open it at once, one becomes the master; the other only runs its command, and ends.
+        options = ["-o", "ControlMaster=auto", "-o", f"ControlPersist={PERSIST_SECONDS}"]
         with tempfile.TemporaryFile() as errors:  # a pipe would stay open as long as the connection
             code = subprocess.run(
-                [*self._base, *options, self._host],
+                [*self._base, *options, self._host, "true"],
                 stdin=subprocess.DEVNULL,
                 stdout=errors,
                 stderr=errors,
                 env=_environment(),
                 check=False,
             ).returncode
-            if code and self._control("check").returncode:
+            if code:
                 raise self.failure(code, _read(errors))
 
     def close(self) -> None:
@@ -94,6 +95,7 @@ class SshConnection:
             stdout=subprocess.PIPE,
             stderr=errors,
             env=_environment(),
+            process_group=0,  # Ctrl-C in a terminal is for this process, which then cancels the job over the pipe
         )
 
     def failure(self, code: int, text: str) -> MachineLacks:

@@ -48,7 +48,7 @@ IDLE_SECONDS = 86400.0
 
 _POLL_SECONDS = 0.03
 _TERM_SECONDS, _KILL_SECONDS = 5.0, 10.0
-_FINISHED = "exit 0"
+_FINISHED, _CANCELLED = "exit 0", "cancelled"
 _PR_SET_CHILD_SUBREAPER = 36
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _CANCEL, _DONE = b"c", b"d"
@@ -269,7 +269,9 @@ def _supervise(folder: Path, lab: Path, request: Json) -> None:
         with contextlib.suppress(subprocess.TimeoutExpired):
             job.wait(_TERM_SECONDS)
     _kill_descendants(os.getpid())
-    if folder.is_dir():
+    if reason == _CANCELLED:
+        shutil.rmtree(folder, ignore_errors=True)
+    elif folder.is_dir():
         unfinished = folder / ".ended"
         unfinished.write_text(reason)
         unfinished.rename(folder / "ended")
@@ -284,11 +286,11 @@ def _watch(folder: Path, job: subprocess.Popen[bytes], grace: float) -> str:
         try:
             latest = lease.stat().st_mtime_ns
         except FileNotFoundError:
-            return "cancelled"
+            return _CANCELLED
         if latest != renewed:
             renewed, since = latest, time.monotonic()
         if cancel.exists():
-            return "cancelled"
+            return _CANCELLED
         if time.monotonic() - since > grace:
             return "abandoned"
     return f"exit {job.returncode}"
