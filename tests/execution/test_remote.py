@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -361,6 +362,17 @@ def test_a_folder_that_cannot_be(changed: Changed, server: Server, bundle: Bundl
     (server.folder / "file").write_text("")
     with pytest.raises(MachineLacks, match=r"file/there: Not a directory; .*--workdir"):
         RemoteMachine(changed(workdir=str(server.folder / "file" / "there")), lab=SmallLab("finish()")).run(bundle)
+
+
+def test_connections_that_open_at_once_become_one(entry: NamedContext) -> None:
+    threads = [threading.Thread(target=ssh.SshConnection(entry).open) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    sockets = os.environ["XDG_RUNTIME_DIR"]
+    lines = [path.read_bytes().decode() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
+    assert len([line for line in lines if line.startswith("ssh") and sockets in line]) == 1
 
 
 # Before anything runs
