@@ -81,7 +81,7 @@ def test_without_anything_it_is_the_folder_itself(root: Path, monkeypatch: pytes
 )
 def test_an_unknown_key_is_named_with_those_that_are_known(root: Path, name: str, text: str):
     (root / name).write_text(text)
-    known = r"known: \['devlog', 'kernels', 'knowledge', 'project'\]"
+    known = r"known: \['contexts', 'devlog', 'kernels', 'knowledge', 'project'\]"
     with pytest.raises(Misuse, match=rf"unknown keys \['kernel'\]; {known}"):
         projects.find_project(root / "deep")
 

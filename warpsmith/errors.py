@@ -61,6 +61,10 @@ class CompanionFailed(MachineFailed):
     happens again beside the candidate and not without it."""
 
 
+class Unreachable(MachineLacks):
+    """Another machine cannot be reached, or the connection to it was lost."""
+
+
 class TimedOut(WarpsmithError):
     """A step exceeded its time limit."""
 

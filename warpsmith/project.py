@@ -16,7 +16,8 @@ SHIPPED = _PACKAGE / "shipped" if (_PACKAGE / "shipped").is_dir() else _PACKAGE.
 """Root of the files that ship with Warpsmith, laid out as a project: inside the wheel, or this repository."""
 
 _FOLDERS = {"kernels": "kernels", "devlog": "devlog", "knowledge": "docs/knowledge"}
-_CONTRACT = "project"
+_TABLES = ("project", "contexts")
+"""Tables of the configuration that features read: a kernel in place, and other machines."""
 
 MARKER = "warpsmith.toml"
 """File that marks the root of a project; an empty one means all defaults."""
@@ -98,19 +99,18 @@ def mark_project(project: Project) -> bool:
     return True
 
 
-def read_kernel_settings(root: Path) -> tuple[Path, Any]:
-    """Return the file that configures the project at `root`, and its table on a kernel in place (None if it has
-    none).
+def read_settings_table(root: Path, name: str) -> tuple[Path, Any]:
+    """Return the file that configures the project at `root`, and one table of it (None if it has none).
 
     Raises:
         Misuse: the configuration does not parse.
     """
     own = root / MARKER
-    return own if own.is_file() else root / "pyproject.toml", (_settings(root) or {}).get(_CONTRACT)
+    return own if own.is_file() else root / "pyproject.toml", (_settings(root) or {}).get(name)
 
 
 def _project(root: Path, settings: dict[str, Any]) -> Project:
-    known_keys = {*_FOLDERS, _CONTRACT}
+    known_keys = {*_FOLDERS, *_TABLES}
     unknown = sorted(set(settings) - known_keys)
     if unknown:
         raise Misuse(f"{root}: [tool.warpsmith] has unknown keys {unknown}; known: {sorted(known_keys)}.")

@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import typer
@@ -380,6 +381,28 @@ def test_an_attempt_is_told_counted_and_shown(
     assert call("judge", str(path)).exit_code == 0
     Script({}).round(started)
     assert "baseline ACCEPT; attempts 2" in done("status")
+
+
+def test_a_campaign_with_a_context_is_measured_there(
+    started: store.Campaign, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    options = ("start", OP, "--again", "--target", "cpu", "--language", "toy", "--git", "none", "--context")
+    before = sorted(started.folder.parent.iterdir())
+    with pytest.raises(Misuse, match="no context `lab`; known: local"):
+        call(*options, "lab")
+    assert sorted(started.folder.parent.iterdir()) == before
+    (started.project.root / "warpsmith.toml").write_text('[contexts.lab]\nssh = "gpu01"\n')
+    measured: list[Any] = []
+    monkeypatch.setattr(define.measurement, "ensure_measurement", lambda *_: pytest.fail("it is another machine"))
+    monkeypatch.setattr(
+        define.send, "measure_in_context", lambda project, manifest, tell: measured.append(manifest)
+    )
+    name = done(*options, "lab").strip()
+    assert store.find_campaign(started.project, name).manifest.context == "lab"
+    assert [(manifest.context, manifest.target_op, manifest.target) for manifest in measured] == [
+        ("lab", OP, "cpu")
+    ]
 
 
 def test_restart_masks_rounds_by_number(started: store.Campaign, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,6 +63,24 @@ def test_timings_of_the_last_round_are_used_again(project: Project, explained: l
     assert explained == []
 
 
+def test_a_profile_is_made_on_the_machine_of_the_campaign(
+    project: Project, explained: list[str | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there: list[str | None] = []
+
+    def profile_there(campaign: Any, solution: Any, tell: Any, workload: str | None, *, full: bool) -> Profile:
+        there.append(workload)
+        return profile(solution.path, dram_pct=45)
+
+    monkeypatch.setattr(lab_requests.send, "profile_in_context", profile_there)
+    campaign = start.start_campaign(project, OP, "cpu", "toy", context="lab")
+    script = Script({"v1": "ACCEPT"})
+    script.round(campaign)
+    script.until(campaign, "selection")
+    lab_requests.profile_due_version(campaign, workload="large")
+    assert (there, explained) == (["large"], [])
+
+
 def test_the_lab_is_told_the_objective(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lab_requests.measurement, "ensure_measurement", lambda *_: None)
     monkeypatch.setattr(lab_requests.hardware, "read_target_page", lambda *_: SimpleNamespace(target=None))

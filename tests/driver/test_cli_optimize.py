@@ -64,6 +64,9 @@ def seated(designer: Any, lab: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
         ),
         (["--designer", "drafts", "--drafts", "d", "--model", "m"], "asks no model; omit --model"),
         (["--designer", "claude", "--resume"], "No campaign of scale is unfinished; start one without"),
+        (["--designer", "claude", "--resume", "--context", "lab"], "manifest sets these; omit --context"),
+        (["--designer", "claude", "--context", "lab"], "--context needs --target"),
+        (["--designer", "claude", "--context", "no", "--target", "cpu", "--language", "toy"], "no context `no`"),
         (
             ["--designer", "claude", "--resume", "--max-iterations", "3", "--language", "toy"],
             "manifest sets these; omit --language and --max-iterations",

@@ -145,3 +145,10 @@ def test_joules_are_shown_where_energy_decides(make):
 def test_a_first_version_has_its_joules_alone(make):
     page = report.round_page(make.record(1, make.evaluation(energy=make.energy(best=False))))
     assert ["128x64", "45.3 mJ", "6"] in make.tables(page)[2]
+
+
+def test_the_context_is_named_where_there_is_one(make):
+    judged = make.evaluation()
+    assert "context" not in rows(make, report.round_page(make.record(1, judged)))
+    there = judged.model_copy(update={"provenance": judged.provenance.model_copy(update={"context": "lab"})})
+    assert rows(make, report.round_page(make.record(1, there)))["context"] == ["context", "lab"]

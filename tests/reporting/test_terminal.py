@@ -117,3 +117,11 @@ def test_report_with_the_race_at_the_end(make):
     final = make.evaluation("v3", results=[make.passed(share=0.9)], aggregates=[make.aggregate("reference", 2.5)])
     terminal.print_report(Console(file=stream, width=200), make.manifest(), make.campaign_of_three(), final)
     assert "over PyTorch eager: 2.50x [2.46, 2.54]\nover torch.compile: not measured" in stream.getvalue()
+
+
+def test_verdict_names_the_context(make):
+    judged = make.evaluation()
+    provenance = judged.provenance.model_copy(update={"context": "lab"})
+    there = shown(terminal.verdict_table(judged.model_copy(update={"provenance": provenance})))
+    assert f"judged on lab: {provenance.machine.device}" in there
+    assert "judged on" not in shown(terminal.verdict_table(judged))

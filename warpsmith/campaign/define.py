@@ -8,6 +8,7 @@ from warpsmith.campaign import start
 from warpsmith.campaign.earlier_work import EarlierWork
 from warpsmith.campaign.history import closing
 from warpsmith.campaign.history.store import Campaign
+from warpsmith.campaign.jobs import send
 from warpsmith.core.evaluation import COMPILED
 from warpsmith.core.text import Tell
 from warpsmith.errors import BadDefinition, MachineLacks, Misuse
@@ -35,9 +36,10 @@ def define(
     git: str | None = None,
     from_scratch: bool = False,
     experiment: bool = False,
+    context: str | None = None,
     **settings: object,
 ) -> Campaign:
-    """Start a campaign on a checked definition, with this machine's ceilings and the target's figures.
+    """Start a campaign on a checked definition, with the machine's ceilings and the target's figures.
 
     Args:
         project: the project.
@@ -49,6 +51,7 @@ def define(
         git: `branch`, `none`, or None for a branch where the project is in a git checkout.
         from_scratch: True for a new version as the baseline, and earlier work hidden from agents.
         experiment: True to withhold half of the knowledge's entries, drawn at random, from the campaign's agents.
+        context: machine that measures, by its name among the contexts; None for this one.
         settings: further fields of the manifest.
 
     Raises:
@@ -56,21 +59,25 @@ def define(
             kernel would pass.
         Misuse: the operator's name, target, language or a setting is not valid, or the language cannot run on such
             a target.
-        MachineLacks: this machine is not such a device, lacks a compiler, or cannot measure the energy that is the
-            objective.
+        MachineLacks: the machine is not such a device, cannot be reached, lacks a compiler, or cannot
+            measure the energy that is the objective.
     """
     check_operator_name(op)
     page = hardware.read_target_page(project, target)
-    _require_language(language, page)
-    if settings.get("objective") == "energy" and (lacks := energy.missing_energy_counter(page.target)):
-        raise MachineLacks(lacks)
+    if context is None:
+        require_machine(language, page, str(settings.get("objective")))
     if not again:
         _refuse_second(project, op, target)
     tell("the definition and its reference")
     file = definition_file.load_definition(project.definition_path(op))
     _require_peers(file, settings.get("peers", ()))
     require_proven(file, tell)
-    measurement.ensure_measurement(project, page.target, tell)
+    if context is None:
+        measurement.ensure_measurement(project, page.target, tell)
+    else:
+        settings["context"] = context
+        manifest = start.campaign_manifest("none", op, target, language, {}, settings)
+        send.measure_in_context(project, manifest, tell)
     settings["git"] = git or default_git(project, tell)
     builds_on = not from_scratch and EarlierWork.of_operator(project, op).has_language(language)
     settings["earlier_work"] = "visible" if builds_on else "hidden"
@@ -115,6 +122,18 @@ def require_proven(file: DefinitionFile, tell: Tell = lambda _: None) -> None:
     """Raise BadDefinition if the reference misses its own bound, or if a wrong kernel would pass."""
     if refusal := definition_proof.describe_refusal(file, definition_proof.prove_definition(file, tell)):
         raise BadDefinition(refusal)
+
+
+def require_machine(language: str, page: HardwarePage, objective: str) -> None:
+    """Check that a language can run here on a target, and that the objective can be measured.
+
+    Raises:
+        Misuse: the language cannot run on such a target.
+        MachineLacks: energy is the objective and cannot be read.
+    """
+    _require_language(language, page)
+    if objective == "energy" and (lacks := energy.missing_energy_counter(page.target)):
+        raise MachineLacks(lacks)
 
 
 def _require_language(language: str, page: HardwarePage) -> None:

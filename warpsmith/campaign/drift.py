@@ -10,6 +10,7 @@ from warpsmith.core.base import Model
 from warpsmith.core.evidence import Claim
 from warpsmith.core.text import Tell
 from warpsmith.errors import WarpsmithError
+from warpsmith.execution.contexts import LOCAL
 from warpsmith.project import Project
 
 
@@ -39,7 +40,7 @@ def measure_drift(project: Project, target: str, tell: Tell = lambda _: None) ->
         if stored.evaluation.target != target or not differences:
             continue
         try:
-            _, result, _ = rerun.rerun_record(project, stored.path, target, tell)
+            _, result, _ = rerun.rerun_record(project, stored.path, target, tell, LOCAL)
             claim, reason = result.claim, result.reason
         except WarpsmithError as error:
             claim, reason = Claim.UNKNOWN, str(error)

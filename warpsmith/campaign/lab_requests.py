@@ -8,7 +8,9 @@ from warpsmith.campaign import explain
 from warpsmith.campaign.evidence import stored_evaluations
 from warpsmith.campaign.history import final_race, solutions
 from warpsmith.campaign.history.solutions import Solution
-from warpsmith.campaign.history.store import Campaign
+from warpsmith.campaign.history.store import PROFILES, Campaign
+from warpsmith.campaign.jobs import send
+from warpsmith.campaign.jobs.send import Conditions
 from warpsmith.campaign.rounds import open_round
 from warpsmith.campaign.rounds.state import CampaignState, read_state
 from warpsmith.core.campaign import Manifest
@@ -28,9 +30,6 @@ from warpsmith.project import Project
 EVERYTHING: tuple[WorkloadSet, ...] = ("representative", "full")
 """Workload sets that the baseline is judged at and the final race runs at."""
 
-PROFILES = "profiles"
-"""Folder of the reports behind a campaign's profiles."""
-
 
 def judge_request(request: Request) -> Evaluation:
     """Judge one version, as `warpsmith.lab.gate.judge` does; a floor that proved too low is forgotten."""
@@ -38,6 +37,21 @@ def judge_request(request: Request) -> Evaluation:
     if evaluation.decision.reason.startswith(RESTLESS):
         measurement_store.forget_noise(request.measurement.machine)
     return evaluation
+
+
+def judge_solution(
+    project: Project, manifest: Manifest, solution: Solution, tell: Tell, conditions: Conditions
+) -> Evaluation:
+    """Judge a version on this machine, or on that of the manifest's context; every judgement passes here.
+
+    Raises:
+        MissingInput: there is no such definition, or no page of the target.
+        BadDefinition: the definition is wrong.
+        MachineLacks: the machine cannot judge it, or cannot be reached.
+    """
+    if manifest.context is not None:
+        return send.judge_in_context(project, manifest, solution, conditions, tell)
+    return judge_request(lab_request(project, manifest, solution, tell, **vars(conditions)))
 
 
 def judge_due_version(campaign: Campaign, tell: Tell = lambda _: None) -> Evaluation:
@@ -55,16 +69,14 @@ def judge_due_version(campaign: Campaign, tell: Tell = lambda _: None) -> Evalua
     best = (
         solutions.find_solution(campaign.project, manifest.target_op, state.best_name) if state.best_name else None
     )
-    evaluation = judge_request(
-        lab_request(
-            campaign.project, manifest, due, tell,
-            best=best,
-            sets=EVERYTHING if best is None or manifest.shapes == "full" else ("representative",),
-            peers=manifest.peers if best is None else (),
-            judgement=_count_comparisons(state),
-            accepted=state.best.evaluation if state.best else None,
-        )
-    )  # fmt: skip
+    conditions = Conditions(
+        best=best,
+        sets=EVERYTHING if best is None or manifest.shapes == "full" else ("representative",),
+        peers=manifest.peers if best is None else (),
+        judgement=_count_comparisons(state),
+        accepted=state.best.evaluation if state.best else None,
+    )
+    evaluation = judge_solution(campaign.project, manifest, due, tell, conditions)
     open_round.record_verdict(campaign, evaluation)
     return evaluation
 
@@ -100,8 +112,11 @@ def profile_due_version(
         return earlier
     if workload is None and part == "profile_after" and before and before.workload:
         workload = before.workload  # counters of two workloads do not compare
-    request = lab_request(campaign.project, campaign.manifest, solution, tell)
-    profile = explain.explain_version(request, campaign.folder / PROFILES, workload, full=full)
+    if campaign.manifest.context is not None:
+        profile = send.profile_in_context(campaign, solution, tell, workload, full=full)
+    else:
+        request = lab_request(campaign.project, campaign.manifest, solution, tell)
+        profile = explain.explain_version(request, campaign.folder / PROFILES, workload, full=full)
     open_round.record_profile(campaign, profile)
     return profile
 
@@ -134,9 +149,8 @@ def run_final_race(campaign: Campaign, tell: Tell = lambda _: None) -> Evaluatio
     if state.best_name is None:
         raise MissingInput(f"{campaign.name} has no accepted version yet; run `warpsmith next`.")
     best = solutions.find_solution(campaign.project, manifest.target_op, state.best_name)
-    evaluation = judge_request(
-        lab_request(campaign.project, manifest, best, tell, sets=EVERYTHING, peers=manifest.peers)
-    )
+    conditions = Conditions(sets=EVERYTHING, peers=manifest.peers)
+    evaluation = judge_solution(campaign.project, manifest, best, tell, conditions)
     final_race.write_final_race(campaign, evaluation)
     return evaluation
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 
 from warpsmith.campaign import lab_requests
@@ -13,21 +12,34 @@ from warpsmith.campaign.history import records, solutions, store
 from warpsmith.campaign.history.records import StoredRound
 from warpsmith.campaign.history.solutions import Solution
 from warpsmith.campaign.history.store import Campaign
+from warpsmith.campaign.jobs.send import Conditions
 from warpsmith.core.campaign import Manifest
 from warpsmith.core.definition import Definition, WorkloadSet
 from warpsmith.core.evaluation import BEST, REFERENCE, Aggregate, Evaluation, Verdict
 from warpsmith.core.evidence import Claim, Rerun
 from warpsmith.core.text import Tell
 from warpsmith.errors import MissingInput, Misuse
-from warpsmith.lab.gate.request import Request
+from warpsmith.execution import contexts
+from warpsmith.lab.operator import definition_file
 from warpsmith.ledger.store import write_model
 from warpsmith.project import Project
 
 
 def rerun_record(
-    project: Project, path: Path, target: str | None = None, tell: Tell = lambda _: None
+    project: Project,
+    path: Path,
+    target: str | None = None,
+    tell: Tell = lambda _: None,
+    context: str | None = None,
 ) -> tuple[StoredEvaluation, Rerun, Path]:
     """Judge a record's version again and write the result next to the campaign's rounds.
+
+    Args:
+        project: the project.
+        path: the record.
+        target: kind of device; by default that of the record.
+        tell: takes lines of progress.
+        context: machine that judges, by its name among the contexts; by default that of the campaign.
 
     Returns:
         The stored evaluation, the rerun, and the rerun's file.
@@ -43,7 +55,7 @@ def rerun_record(
     with _hold(judged.campaign, project.relative(judged.path)):
         for change in stored_evaluations.list_changes(project, judged):
             raise Misuse(change)
-        evaluation = lab_requests.judge_request(_request(project, judged, target, tell))
+        evaluation = _judge_again(project, judged, target, context, tell)
         claim, reason = compare_evaluations(judged.evaluation, evaluation)
         result = Rerun(
             record=project.relative(judged.path),
@@ -100,23 +112,28 @@ def _hold(campaign: Campaign | None, record: str) -> AbstractContextManager[None
     return store.hold_campaign(campaign, f"warpsmith evidence rerun {record}") if campaign else nullcontext()
 
 
-def _request(project: Project, judged: StoredEvaluation, target: str | None, tell: Tell) -> Request:
-    """Build the same request again: the same sides, workload sets and thresholds."""
+def _judge_again(
+    project: Project, judged: StoredEvaluation, target: str | None, context: str | None, tell: Tell
+) -> Evaluation:
+    """Judge it under the same conditions: the same sides, workload sets and thresholds."""
     evaluation = judged.evaluation
     version = solutions.find_solution(
         project, evaluation.definition, f"{evaluation.language}/{evaluation.version}"
     )
     best = _best(project, judged)
     manifest = judged.campaign.manifest if judged.campaign else _manifest_of(evaluation)
-    manifest = manifest.model_copy(update={"target": target or manifest.target})
+    chosen = manifest.context if context is None else contexts.chosen_context(project, context)
+    manifest = manifest.model_copy(update={"target": target or manifest.target, "context": chosen})
     raced = {comparison.against for timing in evaluation.timed.values() for comparison in timing.comparisons}
-    peers = tuple(sorted((raced | evaluation.absent.keys()) - {BEST, REFERENCE}))
-    request = lab_requests.lab_request(project, manifest, version, tell, best=best, peers=peers)
-    return replace(
-        request,
-        sets=_sets(request.file.definition, evaluation),
+    conditions = Conditions(
+        best=best,
+        sets=_sets(
+            definition_file.load_definition(project.definition_path(manifest.target_op)).definition, evaluation
+        ),
+        peers=tuple(sorted((raced | evaluation.absent.keys()) - {BEST, REFERENCE})),
         judgement=evaluation.decision.judgement,
     )
+    return lab_requests.judge_solution(project, manifest, version, tell, conditions)
 
 
 def _best(project: Project, judged: StoredEvaluation) -> Solution | None:

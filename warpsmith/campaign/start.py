@@ -72,7 +72,7 @@ def start_campaign(
     languages.get(language)
     while True:
         name = f"{op}-{language}-{target}-{_time_digits(datetime.now(UTC))}"
-        manifest = _manifest(name, op, target, language, figures or {}, settings)
+        manifest = campaign_manifest(name, op, target, language, figures or {}, settings)
         campaign = Campaign(project, project.devlog / op / name, manifest)
         if campaign.folder.exists() or (manifest.git == "branch" and not _begin_branch(campaign)):
             time.sleep(_TIME_STEP)
@@ -99,9 +99,10 @@ def _time_digits(moment: datetime) -> str:
     return f"{moment:%Y%m%d}-{digits}"
 
 
-def _manifest(
+def campaign_manifest(
     name: str, op: str, target: str, language: str, figures: dict[str, str], settings: dict[str, object]
 ) -> Manifest:
+    """Return the manifest of a campaign with these settings; raises Misuse if one does not validate."""
     try:
         manifest = Manifest.model_validate(
             {

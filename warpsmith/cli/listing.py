@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 PANELS: dict[str, tuple[str, ...]] = {
-    "Start": ("doctor", "new", "check", "start", "optimize", "demo"),
+    "Start": ("doctor", "context", "new", "check", "start", "optimize", "demo"),
     "Loop": (
         "next", "status", "profile", "select", "plan", "brief", "judge", "evaluate", "learn", "resume",
         "restart", "strike", "amend", "abandon",

@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from warpsmith.cli import backup, hook, knowledge, listing, repo, schema, site, skew, uplift
+from warpsmith.cli import backup, context, hook, knowledge, listing, repo, schema, site, skew, uplift
 from warpsmith.cli.campaign import answer, new, optimize, report, route, use
 from warpsmith.cli.campaign import rounds as campaign
 from warpsmith.cli.lab import doctor, evidence, hardware, performance_map, port, race, redteam, tune, workbench
@@ -92,6 +92,7 @@ for group in (
     knowledge,
     evidence,
     hardware,
+    context,
     doctor,
     schema,
     hook,

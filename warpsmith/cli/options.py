@@ -19,6 +19,11 @@ Target = Annotated[
     str | None, typer.Option(help="Device kind: the id of a hardware page; by default this machine's.")
 ]
 
+Context = Annotated[
+    str | None,
+    typer.Option(help="Machine that measures, by its name in `warpsmith context list`; by default this one."),
+]
+
 MinimumGain = Annotated[
     float | None,
     typer.Option(

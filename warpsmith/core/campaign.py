@@ -104,6 +104,8 @@ class Manifest(Model):
     """Knowledge entries that its agents do not see, drawn at random for an experiment; absent without one."""
     amends: Slug | None = Field(default=None, exclude_if=lambda value: value is None)
     """Earlier campaign whose definition was wrong and is mended in this one; absent if there is none."""
+    context: Slug | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Machine that measures, by its name among the contexts; absent if it is the one with the records."""
     created: Minute
     """Time in UTC."""
 

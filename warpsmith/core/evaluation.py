@@ -7,7 +7,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from warpsmith.core.base import Minute, Model, Positive, Sha256
+from warpsmith.core.base import Minute, Model, Positive, Sha256, Slug
 from warpsmith.core.hardware import Clock, Machine, Noise
 from warpsmith.core.trust import Check
 
@@ -260,6 +260,8 @@ class Provenance(Model):
     """Seed of all inputs; fresh for every judgement."""
     machine: Machine
     """Machine that it ran on, with device, driver, clocks and library versions."""
+    context: Slug | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Name of that machine among the contexts; absent if the records are on the same machine."""
     measured: Minute
     """Time in UTC."""
 

@@ -24,7 +24,7 @@ def load_settings(project: Project) -> RepoSettings:
         MissingInput: the project has none.
         Misuse: a key is unknown, missing or wrong, or a kernel file does not exist.
     """
-    file, table = projects.read_kernel_settings(project.root)
+    file, table = projects.read_settings_table(project.root, "project")
     location = f"{file}, [{'project' if file.name == 'warpsmith.toml' else 'tool.warpsmith.project'}]"
     if table is None:
         raise MissingInput(

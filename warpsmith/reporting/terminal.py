@@ -177,6 +177,8 @@ def _below(evaluation: Evaluation, shown_count: int, path: str | None) -> Iterat
         yield f"unseen shapes: {facts.unseen_text(evaluation)}"
     if trust.missing(evaluation.trust):
         yield format.plain(f"trust {trust.full_text(evaluation.trust)}", 300)
+    if context := evaluation.provenance.context:
+        yield f"judged on {context}: {evaluation.provenance.machine.device}"
     yield format.plain(f"{evaluation.decision.verdict}: {evaluation.decision.reason}")
     if path:
         yield format.plain(path)

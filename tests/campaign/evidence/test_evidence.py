@@ -291,13 +291,15 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     asked = SimpleNamespace(requests=[], changes={}, verdict="ACCEPT", target="cpu")
 
     def request(project: Project, manifest: Any, solution: Any, tell: Any, **options: Any) -> Request:
-        best = options.pop("best")
-        workloads = tuple(SimpleNamespace(name=name, set=kind) for name, kind in asked.workloads)
-        file: Any = SimpleNamespace(definition=SimpleNamespace(workloads=workloads))
+        best, file = options.pop("best"), load(Path())
         return Request(
             project, file, lab_requests.lab_candidate(solution), manifest.target, SimpleNamespace(),  # type: ignore[arg-type]
             best=lab_requests.lab_candidate(best) if best else None, thresholds=manifest.thresholds, **options,
         )  # fmt: skip
+
+    def load(path: Path) -> Any:
+        workloads = tuple(SimpleNamespace(name=name, set=kind) for name, kind in asked.workloads)
+        return SimpleNamespace(definition=SimpleNamespace(workloads=workloads))
 
     def judge(request: Request) -> Evaluation:
         asked.requests.append(request)
@@ -309,6 +311,7 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         return found.model_copy(update={"provenance": found.provenance.model_copy(update={"machine": machine})})
 
     asked.workloads = [("small", "representative"), ("large", "full")]
+    monkeypatch.setattr(rerun.definition_file, "load_definition", load)
     monkeypatch.setattr(lab_requests, "lab_request", request)
     monkeypatch.setattr(lab_requests, "judge_request", judge)
     return asked
@@ -502,6 +505,29 @@ def test_a_machine_that_lacks_the_language_keeps_nothing(
     with pytest.raises(MachineLacks, match="no GPU"):
         again(campaign)
     assert not (campaign.folder / "reruns").exists()
+
+
+def test_the_machine_of_the_campaign_judges_again_or_another(
+    campaign: store.Campaign, lab: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = []
+
+    def judge(project: Any, manifest: Any, *arguments: Any) -> Evaluation:
+        chosen.append(manifest.context)
+        return judged(project, version(project, 2), "ACCEPT", True, GATE_VERSION)
+
+    monkeypatch.setattr(lab_requests, "judge_solution", judge)
+    (campaign.project.root / "warpsmith.toml").write_text('[contexts.lab]\nssh = "gpu01"\n')
+    for context in (None, "lab", "local"):
+        rerun.rerun_record(campaign.project, campaign.rounds / "002", context=context)
+    assert chosen == [None, "lab", None]
+    manifest = campaign.folder / store.MANIFEST
+    manifest.write_text(manifest.read_text() + "context: lab\n")
+    for context in (None, "local"):
+        rerun.rerun_record(campaign.project, campaign.rounds / "002", context=context)
+    assert chosen[3:] == ["lab", None]
+    with pytest.raises(Misuse, match="no context `other`"):
+        rerun.rerun_record(campaign.project, campaign.rounds / "002", context="other")
 
 
 def test_a_campaign_that_another_process_holds(campaign: store.Campaign, lab: SimpleNamespace) -> None:

@@ -111,9 +111,9 @@ def test_rerun(campaign: store.Campaign, monkeypatch: pytest.MonkeyPatch, claim:
     )
 
     def scripted(
-        project: Any, record: Path, target: str | None, tell: Any
+        project: Any, record: Path, target: str | None, tell: Any, context: str | None
     ) -> tuple[StoredEvaluation, Rerun, Path]:
-        assert (record, target) == (Path("rounds/001"), "cpu")
+        assert (record, target, context) == (Path("rounds/001"), "cpu", None)
         return StoredEvaluation(path, "0" * 64, before), made, campaign.folder / "reruns" / "001-1.json"
 
     monkeypatch.setattr(rerun, "rerun_record", scripted)

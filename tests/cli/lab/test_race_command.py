@@ -25,7 +25,7 @@ def called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     asked: list[object] = []
 
-    def request(project, manifest, solution, tell, *, sets, peers):
+    def request(project, manifest, solution, tell, *, sets, peers, **others):
         asked.append((project, manifest, solution, sets, peers))
         return "a request"
 

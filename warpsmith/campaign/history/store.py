@@ -25,6 +25,8 @@ from warpsmith.ledger.store import write_model
 from warpsmith.project import Project
 
 MANIFEST, MASKS, CLOSED = "manifest.yaml", "masks.json", "closed.json"
+PROFILES = "profiles"
+"""Folder of the reports behind a campaign's profiles."""
 SPENT = "spent"
 """Cost of the open round's agents; the file lies next to the parts of the round and is none of them."""
 ENVIRONMENT = "WARPSMITH_CAMPAIGN"

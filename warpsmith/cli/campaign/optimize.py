@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from warpsmith.cli import console, durations
-from warpsmith.cli.options import Experiment, FromScratch, MinimumGain, MinimumGainPer, Target
+from warpsmith.cli.options import Context, Experiment, FromScratch, MinimumGain, MinimumGainPer, Target
 from warpsmith.errors import AgentStopped, MissingInput, Misuse
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def optimize_command(
         typer.Option(help="Model of all agents of `claude`; by default the one that each agent's page names."),
     ] = None,
     target: Target = None,
+    context: Context = None,
     language: Annotated[
         str | None, typer.Option(help="Language of the first version; by default the designer's.")
     ] = None,
@@ -80,6 +81,7 @@ def optimize_command(
 ) -> None:
     """Run the whole loop until a stop condition holds or the designer has no further proposal."""
     from warpsmith.campaign.history import forecast
+    from warpsmith.execution import contexts
     from warpsmith.lab.machine import hardware
     from warpsmith.project import find_project
 
@@ -97,17 +99,19 @@ def optimize_command(
     continue_command = f"warpsmith optimize {op} --designer {designer}{replay_options}"
     switches = {"from-scratch": from_scratch or None, "experiment": experiment or None}
     if resume or campaign:
-        options = {"language": language, **settings, **switches}
+        options = {"language": language, "context": context, **settings, **switches}
         _refuse_options(options, "The campaign's manifest sets these")
         chosen = _unfinished_campaign(project, op, target, campaign)
     else:
+        if context and target is None:
+            raise Misuse("--context needs --target: the kind of device there.")
         kind = target or hardware.require_local_target(project).id
         start_in = language or first_language(project, kind)
         if designer == "claude" or minimum_gain_per != "round":  # the other designers' rounds cost no agents
             settings["minimum-gain"] = forecast.default_minimum_gain(
                 minimum_gain, max_iterations, minimum_gain_per
             )
-        settings |= switches
+        settings |= {"context": contexts.chosen_context(project, context), **switches}
         chosen = _start_campaign(project, op, kind, start_in, settings, f"{continue_command} --resume")
     define_result = "continued" if resume or campaign else CHECKED
     _run_campaign(

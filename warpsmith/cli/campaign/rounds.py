@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 import typer
 
 from warpsmith.cli import console
-from warpsmith.cli.options import CampaignName, Experiment, FromScratch, Json, MinimumGain, MinimumGainPer
+from warpsmith.cli.options import CampaignName, Context, Experiment, FromScratch, Json, MinimumGain, MinimumGainPer
 from warpsmith.errors import Misuse
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def start_command(
     op: Annotated[str, typer.Argument(help="Operator; its definition must exist.")],
     target: Annotated[str, typer.Option(help="Device kind: the id of a hardware page.")],
     language: Annotated[str, typer.Option(help="Language of the first version.")],
+    context: Context = None,
     objective: Annotated[
         Literal["time", "energy"], typer.Option(help="Quantity to reduce: time, or energy in joules a call.")
     ] = "time",
@@ -73,6 +74,7 @@ def start_command(
     """Start a campaign: one operator on one target. First the definition is proven, as `warpsmith check` does."""
     from warpsmith.campaign import define
     from warpsmith.campaign.history import forecast
+    from warpsmith.execution import contexts
     from warpsmith.project import find_project
 
     project = find_project()
@@ -94,6 +96,7 @@ def start_command(
             minimum_gain_per=minimum_gain_per,
             from_scratch=from_scratch,
             experiment=experiment,
+            context=contexts.chosen_context(project, context),
             thresholds={"regression": regression, "small_gain": small_gain, "max_repeats": max_repeats},
             **settings,
         )

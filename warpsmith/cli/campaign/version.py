@@ -68,13 +68,20 @@ def refuse_with_campaign(campaign: str | None, options: Mapping[str, object]) ->
         raise Misuse(f"The campaign's manifest sets that; omit {' and '.join(chosen)}, or --campaign.")
 
 
-def standalone_manifest(project: Project, op: str, version: Solution, target: str | None) -> Manifest:
-    """Return a manifest for a version that is judged outside of a campaign."""
+def standalone_manifest(
+    project: Project, op: str, version: Solution, target: str | None, context: str | None = None
+) -> Manifest:
+    """Return a manifest for a version that is judged outside of a campaign; raises Misuse without the context."""
     from warpsmith.core.base import this_minute
     from warpsmith.core.campaign import Manifest
+    from warpsmith.execution import contexts
     from warpsmith.lab.machine import hardware
 
-    chosen = target or hardware.require_local_target(project).id
     return Manifest(
-        campaign="none", target_op=op, target=chosen, target_language=version.language, created=this_minute()
+        campaign="none",
+        target_op=op,
+        target=target or hardware.require_local_target(project).id,
+        target_language=version.language,
+        context=contexts.chosen_context(project, context),
+        created=this_minute(),
     )

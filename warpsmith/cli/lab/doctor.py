@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,17 +21,20 @@ _STYLES = {"ok": "green", "gap": "yellow", "missing": "red"}
 
 
 def doctor_command(
+    context: Annotated[
+        str | None, typer.Option(help="Check another machine, by its name in `warpsmith context list`.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check this machine for the loop: Ready, Ready with gaps, or Not ready.
+    """Check a machine for the loop: Ready, Ready with gaps, or Not ready.
 
-    Nothing is measured or changed. The loop needs what is `missing` and can work without a `gap`. Exit code 4:
-    not ready.
+    Nothing is measured or changed; with --context the lab is brought to the machine. The loop needs what is
+    `missing` and can work without a `gap`. Exit code 4: not ready.
     """
     from warpsmith.lab.doctor.checks import examine_machine
     from warpsmith.lab.doctor.models import Readiness
 
-    diagnosis = examine_machine()
+    diagnosis = examine_machine() if context in (None, "local") else _examine_context(str(context))
     console.out_json(diagnosis) if as_json else _print_diagnosis(diagnosis)
     if diagnosis.answer is Readiness.NOT_READY:
         raise typer.Exit(MachineLacks.exit_code)
@@ -40,6 +43,15 @@ def doctor_command(
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command("doctor")(doctor_command)
+
+
+def _examine_context(name: str) -> DoctorReport:
+    from warpsmith.execution import contexts, examine
+    from warpsmith.project import find_project
+
+    project = find_project()
+    with console.progress() as tell:
+        return examine.examine_context(project, contexts.find_context(project, name), tell)
 
 
 def _print_diagnosis(diagnosis: DoctorReport) -> None:

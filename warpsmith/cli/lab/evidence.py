@@ -51,6 +51,9 @@ def evidence_rerun_command(
         Path, typer.Argument(help="Folder of a round or its record.json, a final.json, or a verdict.")
     ],
     target: Annotated[str | None, typer.Option(help="Device kind; by default that of the record.")] = None,
+    context: Annotated[
+        str | None, typer.Option(help="Machine that judges, or `local`; by default that of the campaign.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Judge a record's version again with the same settings: HOLDS, WEAKER, REFUTED or UNKNOWN.
@@ -66,7 +69,7 @@ def evidence_rerun_command(
 
     project = find_project()
     with console.progress() as tell:
-        original, rerun_record, path = rerun.rerun_record(project, record, target, tell)
+        original, rerun_record, path = rerun.rerun_record(project, record, target, tell, context)
     if original.campaign:
         pages.render_campaign(original.campaign)
     if as_json:

@@ -10,7 +10,7 @@ import typer
 from warpsmith.cli import console, durations
 from warpsmith.cli.campaign import rounds, version
 from warpsmith.cli.campaign.version import File
-from warpsmith.cli.options import Json, Target
+from warpsmith.cli.options import Context, Json, Target
 from warpsmith.errors import Ambiguous, MachineFailed, Misuse, SolutionFailed
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def judge_command(
     check: Annotated[
         bool, typer.Option("--check", help="Run correctness and probes only; record nothing.")
     ] = False,
+    context: Context = None,
     as_json: Json = False,
 ) -> None:
     """Judge a version: correctness, timing, decision. In a campaign the verdict is its VERIFY step.
@@ -42,10 +43,15 @@ def judge_command(
     """
     from warpsmith.campaign import lab_requests
     from warpsmith.campaign.history import store
+    from warpsmith.campaign.jobs.send import Conditions
     from warpsmith.campaign.rounds import attempts, open_round, state
     from warpsmith.project import find_project
 
-    version.refuse_with_campaign(campaign, {"--target": target, "--against": against})
+    version.refuse_with_campaign(campaign, {"--target": target, "--against": against, "--context": context})
+    if context and target is None:
+        raise Misuse(
+            "--context judges outside of a campaign, so it needs --target; a campaign has its own context."
+        )
     if check and against:
         raise Misuse("--check times nothing, so it cannot compare; omit --against or --check.")
     project = find_project()
@@ -54,7 +60,7 @@ def judge_command(
     if campaign or (target is None and against is None):
         due = version.find_campaign_of(project, op, candidate, campaign)
     if check:
-        manifest = due.manifest if due else version.standalone_manifest(project, op, candidate, target)
+        manifest = due.manifest if due else version.standalone_manifest(project, op, candidate, target, context)
         _check_only(project, manifest, candidate, as_json)
         return
     with console.progress(durations.duration_of(project, _job(due, op, candidate, against))) as tell:
@@ -67,10 +73,8 @@ def judge_command(
             path = due.open / (f"attempt-{tried}.json" if tried else "verdict.json")
         else:
             best = lab_requests.locate_version(project, against)[1] if against else None
-            manifest = version.standalone_manifest(project, op, candidate, target)
-            evaluation = lab_requests.judge_request(
-                lab_requests.lab_request(project, manifest, candidate, tell, best=best)
-            )
+            manifest = version.standalone_manifest(project, op, candidate, target, context)
+            evaluation = lab_requests.judge_solution(project, manifest, candidate, tell, Conditions(best=best))
             path = lab_requests.write_verdict(project, evaluation)
             tried = 0
     note = attempts.describe_attempts(tried) if tried else ""
@@ -116,12 +120,11 @@ def _job(campaign: Campaign | None, op: str, candidate: Solution, against: Path 
 def _check_only(project: Project, manifest: Manifest, candidate: Solution, as_json: bool) -> None:
     """Check that a version builds and is correct; exit code 1 if it is not."""
     from warpsmith.campaign import lab_requests
+    from warpsmith.campaign.jobs.send import Conditions
 
     job = f"judge --check {manifest.target_op}/{candidate.language}"
     with console.progress(durations.duration_of(project, job)) as tell:
-        evaluation = lab_requests.judge_request(
-            lab_requests.lab_request(project, manifest, candidate, tell, timed=False)
-        )
+        evaluation = lab_requests.judge_solution(project, manifest, candidate, tell, Conditions(timed=False))
     if as_json:
         console.out_json(evaluation)
     elif evaluation.correct:

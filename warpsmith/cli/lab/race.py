@@ -88,6 +88,7 @@ def _race_campaign(name: str | None, as_json: bool) -> None:
 def _race_version(file: Path, peers: Sequence[str] | None, target: str | None, as_json: bool) -> None:
     """Judge a version against the reference and the peers on every workload, outside of a campaign."""
     from warpsmith.campaign import lab_requests
+    from warpsmith.campaign.jobs.send import Conditions
     from warpsmith.cli.campaign import version
     from warpsmith.cli.lab.judge import finish_with
     from warpsmith.project import find_project
@@ -97,9 +98,8 @@ def _race_version(file: Path, peers: Sequence[str] | None, target: str | None, a
     manifest = version.standalone_manifest(project, op, solution, target)
     chosen = tuple(peers) if peers else manifest.peers
     with console.progress(durations.duration_of(project, f"race {op}/{solution.name}")) as tell:
-        evaluation = lab_requests.judge_request(
-            lab_requests.lab_request(project, manifest, solution, tell, sets=lab_requests.EVERYTHING, peers=chosen)
-        )
+        conditions = Conditions(sets=lab_requests.EVERYTHING, peers=chosen)
+        evaluation = lab_requests.judge_solution(project, manifest, solution, tell, conditions)
         path = lab_requests.write_verdict(project, evaluation)
     finish_with(evaluation, project.relative(path), as_json)
 

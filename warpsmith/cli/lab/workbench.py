@@ -251,7 +251,8 @@ def _profile_text(project: Project, page: HardwarePage, workbench: Workbench, na
     import tempfile
 
     from warpsmith import files
-    from warpsmith.campaign import explain, lab_requests
+    from warpsmith.campaign import explain
+    from warpsmith.campaign.history.store import PROFILES
     from warpsmith.core.base import this_minute
     from warpsmith.core.hardware import Measurement
     from warpsmith.lab.gate.request import Candidate, Request
@@ -269,7 +270,7 @@ def _profile_text(project: Project, page: HardwarePage, workbench: Workbench, na
             project=project, file=bench.file, candidate=Candidate(path, variant.language, name), page=page,
             measurement=measurement, limits=bench.limits,
         )  # fmt: skip
-        reports = project.root / ".warpsmith" / lab_requests.PROFILES / bench.file.definition.name
+        reports = project.root / ".warpsmith" / PROFILES / bench.file.definition.name
         profile = explain.explain_version(request, reports)
         waits = [_hotspot_text(project, profile, path)] if stalls else []
     advice = f"; try: {profile.opportunities[0].name}" if profile.opportunities else ""

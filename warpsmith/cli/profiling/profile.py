@@ -104,7 +104,7 @@ def _profile_version(
                 version.require_due_version(due, candidate, open_round.version_to_profile(due)[1])
                 summary = lab_requests.profile_due_version(due, tell, workload, full=full)
         else:
-            folder = project.root / ".warpsmith" / lab_requests.PROFILES / op
+            folder = project.root / ".warpsmith" / store.PROFILES / op
             summary = explain.explain_version(
                 lab_requests.lab_request(project, manifest, candidate, tell), folder, workload, full=full
             )

@@ -53,11 +53,17 @@ def load_measurement(project: Project, machine: Machine) -> Measurement | None:
 
 
 def save_measurement(project: Project, measurement: Measurement) -> Path:
-    """Write a measurement into the project, replacing an earlier one of the same machine."""
-    path = measurement_path(project, measurement.machine)
-    files.write_file(path, measurement.model_dump_json(indent=2) + "\n")
+    """Write a measurement of this machine into the project, and its floor into the user's own folder."""
+    path = write_measurement(project, measurement)
     if measurement.noise:
         save_noise(measurement.machine, measurement.noise)
+    return path
+
+
+def write_measurement(project: Project, measurement: Measurement) -> Path:
+    """Write a measurement of any machine into the project, replacing an earlier one of the same machine."""
+    path = measurement_path(project, measurement.machine)
+    files.write_file(path, measurement.model_dump_json(indent=2) + "\n")
     return path
 
 

@@ -56,7 +56,7 @@ def draft_settings(project: Project, kernel: str | None) -> SettingsDraft:
         Misuse: there are settings already, the kernel is no file, or the script's name is taken.
         MissingInput: no kernel is recognised.
     """
-    file, table = projects.read_kernel_settings(project.root)
+    file, table = projects.read_settings_table(project.root, "project")
     if table is not None:
         raise Misuse(f"{file} has project settings already; edit them, or remove them to draft new ones.")
     if not file.is_file():

@@ -1,0 +1,149 @@
+"""Jobs of a campaign with a context: what is sent, and what becomes of the outcome."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from campaign_kit import OP, evaluation
+
+from warpsmith import project as projects
+from warpsmith.campaign import lab_requests, start
+from warpsmith.campaign.history import solutions, store
+from warpsmith.campaign.jobs import send
+from warpsmith.campaign.jobs.send import Conditions
+from warpsmith.core.evaluation import GATE_VERSION
+from warpsmith.core.hardware import Measurement
+from warpsmith.errors import MachineFailed, Misuse
+from warpsmith.execution.job import Outcome
+from warpsmith.execution.remote import RemoteOutcome
+from warpsmith.lab.operator.definition_file import definition_sha256
+from warpsmith.project import Project
+
+MACHINE = {"id": "cpu-there", "target": "cpu", "device": "a cpu", "processor": "a cpu", "libraries": {}}
+MEASUREMENT = Measurement.model_validate({"machine": MACHINE, "measured": "2026-01-01 00:00", "ceilings": {}})
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    root = tmp_path / "project"
+    (root / "kernels" / OP / "toy").mkdir(parents=True)
+    (root / "warpsmith.toml").write_text('[contexts.lab]\nssh = "gpu01"\n')
+    (root / "kernels" / OP / "definition.py").write_text("# the reference\n")
+    for version in ("v1", "v2"):
+        (root / "kernels" / OP / "toy" / f"{version}.toy").write_text(version)
+    return projects.find_project(root)
+
+
+@pytest.fixture
+def campaign(project: Project) -> store.Campaign:
+    return start.start_campaign(project, OP, "cpu", "toy", context="lab")
+
+
+@pytest.fixture
+def there(project: Project, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """A machine that answers with `parts`, and keeps what it was sent."""
+    answer = SimpleNamespace(sent=[], parts={}, skew=0.0)
+
+    class Machine:
+        def __init__(self, entry: Any, tell: Any) -> None:
+            self.entry = entry
+
+        def run(self, bundle: Any) -> RemoteOutcome:
+            answer.sent.append((self.entry, bundle))
+            fixed = {"bundle_sha256": bundle.sha256, "lab_sha256": "1" * 64, "gate_version": GATE_VERSION}
+            return RemoteOutcome(Outcome(**fixed, **answer.parts), answer.skew)
+
+    monkeypatch.setattr(send, "RemoteMachine", Machine)
+    return answer
+
+
+def judged(project: Project, **provenance: object) -> Any:
+    made = evaluation(project.kernels / OP / "toy" / "v2.toy", "ACCEPT")
+    changes = {"definition_sha256": definition_sha256(project.definition_path(OP)), **provenance}
+    return made.model_copy(update={"provenance": made.provenance.model_copy(update=changes)})
+
+
+def judge(campaign: store.Campaign, tell: Any = lambda _: None) -> Any:
+    versions = [solutions.find_solution(campaign.project, OP, f"toy/v{number}") for number in (1, 2)]
+    conditions = Conditions(best=versions[0], sets=("full",), judgement=3)
+    return lab_requests.judge_solution(campaign.project, campaign.manifest, versions[1], tell, conditions)
+
+
+def test_a_judgement_goes_there_and_names_the_context(campaign: store.Campaign, there: SimpleNamespace) -> None:
+    there.parts = {"evaluation": judged(campaign.project), "measurement": MEASUREMENT}
+    found = judge(campaign)
+    assert found.provenance.context == "lab"
+    assert found.provenance.measured == "2026-11-21 10:00"
+    ((entry, bundle),) = there.sent
+    assert entry.context.ssh == "gpu01"
+    job = bundle.job
+    assert (job.kind, job.solution, job.best, job.sets, job.judgement) == (
+        "judge",
+        "toy/v2",
+        "toy/v1",
+        ("full",),
+        3,
+    )
+    assert job.manifest.context is None, "there it is the machine itself"
+    assert job.manifest.thresholds == campaign.manifest.thresholds
+    kept = campaign.project.measurements / "cpu-there.json"
+    assert Measurement.model_validate_json(kept.read_bytes()) == MEASUREMENT
+
+
+def test_a_time_by_another_clock_is_corrected(campaign: store.Campaign, there: SimpleNamespace) -> None:
+    there.parts, there.skew = {"evaluation": judged(campaign.project)}, 3600.0
+    lines: list[str] = []
+    assert judge(campaign, lines.append).provenance.measured == "2026-11-21 09:00"
+    assert any("+3600 s off" in line for line in lines)
+    there.skew = 20.0
+    assert judge(campaign).provenance.measured == "2026-11-21 10:00"
+
+
+def test_an_outcome_under_another_definition_is_refused(campaign: store.Campaign, there: SimpleNamespace) -> None:
+    there.parts = {"evaluation": judged(campaign.project, definition_sha256="0" * 64)}
+    with pytest.raises(MachineFailed, match="no judgement under this definition"):
+        judge(campaign)
+    there.parts = {}
+    with pytest.raises(MachineFailed, match="no judgement"):
+        judge(campaign)
+
+
+def test_a_campaign_without_a_context_stays_here(
+    project: Project, there: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lab_requests, "lab_request", lambda *_, **options: options)
+    monkeypatch.setattr(lab_requests, "judge_request", lambda request: request["judgement"])
+    assert judge(start.start_campaign(project, OP, "cpu", "toy")) == 3
+    assert there.sent == []
+
+
+def test_a_context_that_is_gone(campaign: store.Campaign, there: SimpleNamespace) -> None:
+    (campaign.project.root / "warpsmith.toml").write_text("")
+    with pytest.raises(Misuse, match="no context `lab`"):
+        judge(campaign)
+
+
+def test_reports_of_a_profile_come_to_the_campaign(campaign: store.Campaign, there: SimpleNamespace) -> None:
+    profile = SimpleNamespace(name="profile")
+    outcome = SimpleNamespace(profile=profile, files={"toy-v2.ncu-rep": b"report", "../outside": b"x"})
+    found = []
+
+    def run(*_: object) -> tuple[Any, float]:
+        found.append(_)
+        return outcome, 0.0
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(send, "_run", run)
+        version = solutions.find_solution(campaign.project, OP, "toy/v2")
+        assert send.profile_in_context(campaign, version, print, "large") is profile
+    job = found[0][2]
+    assert (job.kind, job.workload) == ("profile", "large")
+    folder = campaign.folder / "profiles"
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
+        "toy-v2.ncu-rep": b"report",
+        "outside": b"x",
+    }

@@ -1,0 +1,143 @@
+"""`warpsmith context`, and `--context` of other commands: output, exit codes, and what a refusal leaves alone."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from warpsmith.campaign import lab_requests
+from warpsmith.cli import main as entry
+from warpsmith.errors import Misuse, Unreachable
+from warpsmith.execution import contexts, examine, ssh
+from warpsmith.lab.doctor.models import DoctorReport
+
+Run = Callable[..., int]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """`run(*arguments)`: the exit code of a command in a fresh project."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setattr(ssh.SshConnection, "close", lambda self: None)
+    (tmp_path / "project" / "kernels" / "op" / "cpp").mkdir(parents=True)
+    (tmp_path / "project" / "kernels" / "op" / "definition.py").write_text("")
+    (tmp_path / "project" / "kernels" / "op" / "cpp" / "v1.cpp").write_text("")
+    monkeypatch.chdir(tmp_path / "project")
+
+    def call(*arguments: str) -> int:
+        monkeypatch.setattr(sys, "argv", ["warpsmith", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            entry.main()
+        return int(ended.value.code or 0)
+
+    return call
+
+
+def test_a_context_is_added_listed_shown_and_removed(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("context", "list") == 0
+    assert capsys.readouterr().out == "local  this machine\n"
+    assert run("context", "add", "lab", "--ssh", "gpu01", "--python", "/opt/python", "--variable", "HF_HOME") == 0
+    printed = capsys.readouterr()
+    assert printed.out.startswith("lab: gpu01, folder ~/warpsmith, Python /opt/python; in ")
+    assert "warpsmith doctor --context lab" in printed.err
+    assert run("context", "add", "two", "--ssh", "gpu02", "--shared") == 0
+    assert (Path("warpsmith.toml")).read_text().endswith('[contexts.two]\nssh = "gpu02"\n')
+    capsys.readouterr()
+    assert run("context", "list") == 0
+    assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
+        ["local", "this", "machine"],
+        ["lab", "ssh", "gpu01", "~/warpsmith", "yours"],
+        ["two", "ssh", "gpu02", "~/warpsmith", "shared"],
+    ]
+    assert run("context", "show", "lab") == 0
+    assert "  variables: HF_HOME\n" in capsys.readouterr().out
+    assert run("context", "show", "lab", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["python"] == "/opt/python"
+    assert run("context", "list", "--json") == 0
+    assert set(json.loads(capsys.readouterr().out)) == {"lab", "two"}
+    assert run("context", "remove", "lab") == 0
+    assert "~/warpsmith on gpu01 stays" in capsys.readouterr().err
+    assert not contexts.user_contexts_file().read_text()
+    assert run("context", "show", "lab") == Misuse.exit_code
+    assert "no context `lab`; known: local, two" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("local", "--ssh", "h"), "`local` is this machine"),
+        (("Lab", "--ssh", "h"), "`Lab` is no name"),
+        (("lab", "--ssh", "-oProxyCommand=x"), "cannot be added: `ssh`"),
+        (("lab", "--ssh", "h", "--grace", "1"), "cannot be added: `grace`"),
+        (("lab", "--ssh", "h", "--shared", "--variable", "TOKEN"), "--variable is for your own settings"),
+        (("lab", "--ssh", "h", "--shared", "--ssh-config", "f"), "--ssh-config is for your own settings"),
+    ],
+)
+def test_a_context_that_cannot_be_added(
+    run: Run, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
+) -> None:
+    assert run("context", "add", *arguments) == Misuse.exit_code
+    assert message in capsys.readouterr().err
+    assert not contexts.user_contexts_file().exists()
+    assert not Path("warpsmith.toml").exists()
+
+
+def test_a_name_is_taken_once_in_each_file(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("context", "add", "lab", "--ssh", "gpu01") == 0
+    before = contexts.user_contexts_file().read_bytes()
+    assert run("context", "add", "lab", "--ssh", "gpu02") == Misuse.exit_code
+    assert "`warpsmith context remove lab`" in capsys.readouterr().err
+    assert contexts.user_contexts_file().read_bytes() == before
+    assert run("context", "add", "lab", "--ssh", "gpu02", "--shared") == 0
+
+
+def test_the_doctor_examines_it(
+    run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def examined(project: object, found: contexts.NamedContext, tell: object) -> DoctorReport:
+        assert found.context.ssh == "gpu01"
+        return DoctorReport.of([])
+
+    monkeypatch.setattr(examine, "examine_context", examined)
+    assert run("context", "add", "lab", "--ssh", "gpu01") == 0
+    assert run("doctor", "--context", "lab") == 0
+    assert "Ready: versions can be judged on cpu and gpu." in capsys.readouterr().out
+    assert run("doctor", "--context", "other") == Misuse.exit_code
+
+    def unreachable(*_: object) -> DoctorReport:
+        raise Unreachable("lab: gpu01: it does not answer.")
+
+    monkeypatch.setattr(examine, "examine_context", unreachable)
+    assert run("doctor", "--context", "lab") == Unreachable.exit_code == 4
+
+
+def test_a_version_is_judged_there(
+    run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def judge(project: object, manifest: object, solution: object, tell: object, conditions: object) -> object:
+        asked.append((manifest, conditions))
+        return SimpleNamespace(
+            correct=True,
+            results=(),
+            steps=(SimpleNamespace(notes=()),),
+            decision=SimpleNamespace(verdict="ACCEPT"),
+        )
+
+    monkeypatch.setattr(lab_requests, "judge_solution", judge)
+    assert run("context", "add", "lab", "--ssh", "gpu01") == 0
+    line = ("judge", "kernels/op/cpp/v1.cpp", "--check", "--context")
+    assert run(*line, "lab", "--target", "h100") == 0
+    ((manifest, conditions),) = asked
+    assert (manifest.context, manifest.target, conditions.timed) == ("lab", "h100", False)
+    assert run(*line, "lab") == Misuse.exit_code
+    assert "--context judges outside of a campaign, so it needs --target" in capsys.readouterr().err
+    assert run(*line, "nowhere", "--target", "h100") == Misuse.exit_code
+    assert run(*line, "local", "--target", "cpu") == 0
+    assert asked[1][0].context is None

@@ -1,0 +1,61 @@
+"""A server for all tests, and a context with a connection of its own for each."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from sshd import Server, missing
+
+from warpsmith.execution import remote
+from warpsmith.execution.archive import pack_files
+from warpsmith.execution.bundle import JOB, Bundle
+from warpsmith.execution.contexts import Context, NamedContext
+from warpsmith.execution.job import Job
+from warpsmith.execution.remote import RemoteMachine
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    if reason := missing():
+        pytest.skip(reason)
+    folder = Path(tempfile.mkdtemp(prefix="ws-", dir="/tmp"))  # the paths of sockets must stay short
+    made = Server(folder)
+    yield made
+    made.stop()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def entry(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[NamedContext]:
+    """A context with a folder of its own there and a connection of its own."""
+    sockets = Path(tempfile.mkdtemp(prefix="ws-", dir="/tmp"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(sockets))
+    monkeypatch.setattr(remote, "MODULE", "performer")
+    monkeypatch.setattr(remote, "_BEAT_SECONDS", 0.2)
+    workdir = tempfile.mkdtemp(prefix="there-", dir=server.folder)
+    context = Context(ssh="there", workdir=workdir, python=sys.executable, ssh_config=str(server.config))
+    made = NamedContext("lab", context, "yours", server.folder / "contexts.toml")
+    yield made
+    RemoteMachine(made).close()
+    shutil.rmtree(sockets)
+
+
+@pytest.fixture
+def changed(entry: NamedContext) -> Callable[..., NamedContext]:
+    """`changed(grace=1)`: the context with other settings; a grace may be shorter than users may choose."""
+
+    def change(**settings: object) -> NamedContext:
+        return NamedContext(entry.name, entry.context.model_copy(update=settings), entry.origin, entry.file)
+
+    return change
+
+
+@pytest.fixture
+def bundle() -> Bundle:
+    job = Job(kind="examine")
+    return Bundle(job, pack_files({JOB: job.model_dump_json().encode(), "project/warpsmith.toml": b""}))

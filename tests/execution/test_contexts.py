@@ -1,0 +1,76 @@
+"""Contexts: where they stand, which come first, and settings that are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from warpsmith import project as projects
+from warpsmith.errors import Misuse
+from warpsmith.execution import contexts
+from warpsmith.project import Project
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    root = tmp_path / "project"
+    root.mkdir()
+    (root / "warpsmith.toml").write_text('[contexts.lab]\nssh = "shared-host"\n[contexts.other]\nssh = "o"\n')
+    return projects.find_project(root)
+
+
+def write_own(text: str) -> None:
+    file = contexts.user_contexts_file()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+def test_ones_own_come_before_shared_ones(here: Project) -> None:
+    write_own('[contexts.lab]\nssh = "me@own-host"\nvariables = ["HF_HUB_OFFLINE"]\n')
+    found = contexts.list_contexts(here)
+    assert {name: (entry.context.ssh, entry.origin) for name, entry in found.items()} == {
+        "lab": ("me@own-host", "yours"),
+        "other": ("o", "shared"),
+    }
+    assert found["lab"].file == contexts.user_contexts_file()
+    assert found["other"].context.workdir == "~/warpsmith"
+
+
+def test_local_is_this_machine(here: Project) -> None:
+    assert contexts.chosen_context(here, None) is None
+    assert contexts.chosen_context(here, "local") is None
+    assert contexts.chosen_context(here, "lab") == "lab"
+    with pytest.raises(Misuse, match="no context `gpu`; known: local, lab, other"):
+        contexts.chosen_context(here, "gpu")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[contexts.lab]\nssh = "-oProxyCommand=touch x"\n', "`ssh`"),
+        ('[contexts.lab]\nssh = "host command"\n', "`ssh`"),
+        ('[contexts.lab]\nssh = "host"\nssh_config = "config"\n', "`ssh_config` may stand only in"),
+        ('[contexts.lab]\nssh = "host"\nvariables = ["AWS_SECRET"]\n', "`variables` may stand only in"),
+        ('[contexts.lab]\nssh = "host"\nport = 22\n', "unknown key `port`"),
+        ('[contexts.lab]\nworkdir = "~/x"\n', "the key `ssh` is missing"),
+        ('[contexts.lab]\nssh = "host"\ngrace = 1\n', "`grace`"),
+        ('[contexts.local]\nssh = "host"\n', "`local` cannot be the name"),
+        ('contexts = "lab"\n', "must be a table"),
+    ],
+)
+def test_shared_settings_that_are_refused(here: Project, text: str, message: str) -> None:
+    (here.root / "warpsmith.toml").write_text(text)
+    with pytest.raises(Misuse, match=message) as refusal:
+        contexts.list_contexts(here)
+    assert "warpsmith.toml" in str(refusal.value)
+
+
+def test_own_settings_that_are_refused(here: Project) -> None:
+    write_own("[contexts.lab")
+    with pytest.raises(Misuse, match=r"contexts\.toml does not parse"):
+        contexts.list_contexts(here)
+    write_own('[lab]\nssh = "host"\n')
+    with pytest.raises(Misuse, match="unknown key `lab`"):
+        contexts.list_contexts(here)

@@ -1,0 +1,388 @@
+"""Jobs over a real sshd on loopback: the way there and back, and every fault on it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from small_lab import SmallLab
+from sshd import Server
+
+from warpsmith.errors import BadDefinition, MachineFailed, MachineLacks, Unreachable
+from warpsmith.execution import remote, ssh, station
+from warpsmith.execution.bundle import Bundle
+from warpsmith.execution.contexts import NamedContext
+from warpsmith.execution.remote import RemoteMachine
+from warpsmith.lab.workers.process import list_children, read_stat
+
+Changed = Callable[..., NamedContext]
+Start = Callable[[NamedContext, Bundle, str], "subprocess.Popen[bytes]"]
+
+_SECONDS = 20.0
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + _SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def jobs(entry: NamedContext) -> list[Path]:
+    return sorted((Path(entry.context.workdir) / "jobs").glob("[!.]*"))
+
+
+def end_connections(server: Server) -> None:
+    """Kill what serves this test's connections, as a dropped network does."""
+    sockets = os.environ["XDG_RUNTIME_DIR"].encode()
+    for stat in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = stat.read_bytes().replace(b"\0", b" ")
+        except OSError:
+            continue
+        if line.startswith((b"ssh ", b"ssh:")) and (str(server.config).encode() in line or sockets in line):
+            os.kill(int(stat.parent.name), signal.SIGKILL)
+
+
+# The way there and back
+
+
+def test_a_job_runs_there_and_leaves_no_folder(entry: NamedContext, bundle: Bundle) -> None:
+    lines: list[str] = []
+    lab = SmallLab("tell('half'); finish()")
+    found = RemoteMachine(entry, lines.append, lab).run(bundle)
+    assert found.outcome.bundle_sha256 == bundle.sha256
+    assert abs(found.skew) < 5
+    assert [getattr(line, "share", None) for line in lines if line == "half"] == [0.5]
+    assert jobs(entry) == []
+    assert [path.name for path in (Path(entry.context.workdir) / "labs").iterdir()] == [lab.sha256]
+    again: list[str] = []
+    RemoteMachine(entry, again.append, lab).run(bundle)
+    assert again == ["half"], "the lab is there already"
+
+
+def test_only_listed_variables_travel(
+    changed: Changed, bundle: Bundle, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = server.folder / "environment"
+    monkeypatch.setenv("API_TOKEN", "secret")
+    monkeypatch.setenv("LC_SECRET", "secret")
+    monkeypatch.setenv("TRITON_DEBUG", "1")
+    lab = SmallLab(f"pathlib.Path('{seen}').write_text(json.dumps(dict(os.environ))); finish()")
+    RemoteMachine(changed(variables=("TRITON_DEBUG",)), lab=lab).run(bundle)
+    text = seen.read_text()
+    assert '"TRITON_DEBUG": "1"' in text
+    assert "secret" not in text, "although the client sends and the server accepts every variable"
+
+
+def test_an_error_there_is_the_same_error(entry: NamedContext, bundle: Bundle) -> None:
+    lab = SmallLab("finish(error={'kind': 'BadDefinition', 'message': 'definition.py does not import.'})")
+    with pytest.raises(BadDefinition, match=r"^lab: definition\.py does not import"):
+        RemoteMachine(entry, lab=lab).run(bundle)
+    assert jobs(entry) == []
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "part"),
+    [
+        ("bundle_sha256", "0" * 64, "bundle"),
+        ("lab_sha256", "0" * 64, "lab"),
+        ("gate_version", 1, "gate version"),
+    ],
+)
+def test_an_outcome_of_something_else_is_refused(
+    entry: NamedContext, bundle: Bundle, field: str, value: object, part: str
+) -> None:
+    lab = SmallLab(f"outcome['{field}'] = {value!r}; finish()")
+    with pytest.raises(MachineFailed, match=f"another {part} than"):
+        RemoteMachine(entry, lab=lab).run(bundle)
+
+
+def test_a_job_that_dies_says_how(entry: NamedContext, bundle: Bundle) -> None:
+    with pytest.raises(MachineFailed, match=r"exit 3\) without an outcome: .*out of luck"):
+        RemoteMachine(entry, lab=SmallLab("print('out of luck', file=sys.stderr); sys.exit(3)")).run(bundle)
+    assert jobs(entry) == []
+
+
+def test_a_package_that_is_missing_there(entry: NamedContext, bundle: Bundle) -> None:
+    with pytest.raises(MachineLacks, match="has no `no_such_module`; `warpsmith doctor --context lab`"):
+        RemoteMachine(entry, lab=SmallLab("import no_such_module.part")).run(bundle)
+
+
+# Faults
+
+
+def test_a_lost_connection_is_opened_again(entry: NamedContext, bundle: Bundle, server: Server) -> None:
+    lines: list[str] = []
+    count, go = Path(entry.context.workdir) / "count", Path(entry.context.workdir) / "go"
+    lab = SmallLab(f"""
+        open("{count}", "a").write("x")
+        tell("begun")
+        while not os.path.exists("{go}"): time.sleep(0.02)
+        finish()
+    """)
+
+    def tell(line: str) -> None:
+        lines.append(line)
+        if line == "begun" and len([each for each in lines if each == "begun"]) == 1:
+            end_connections(server)
+        if "connecting again" in line:
+            go.touch()
+
+    RemoteMachine(entry, tell, lab).run(bundle)
+    assert any("connecting again" in line for line in lines)
+    assert count.read_text() == "x", "the job was not started twice"
+
+
+def test_a_connection_that_stays_lost_ends_the_command(
+    changed: Changed, bundle: Bundle, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "_WAITS", (0.1,))
+    stopped = []
+
+    def tell(line: str) -> None:
+        if line == "begun" and not stopped:
+            stopped.append(True)
+            server.stop()
+            end_connections(server)
+
+    try:
+        with pytest.raises(Unreachable, match=r"lost for .* ended"):
+            RemoteMachine(changed(grace=1), tell, SmallLab("tell('begun'); time.sleep(60)")).run(bundle)
+    finally:
+        server.start()
+
+
+def test_a_killed_client_leaves_nothing_running(
+    changed: Changed, bundle: Bundle, server: Server, start_client: Start
+) -> None:
+    entry, pids = changed(grace=3), Path(server.folder) / "pids"
+    text = f"""
+        child = subprocess.Popen(["sleep", "300"], start_new_session=True)
+        pathlib.Path("{pids}").write_text(f"{{os.getpid()}} {{child.pid}} {{os.getppid()}}")
+        time.sleep(300)
+    """
+    client = start_client(entry, bundle, text)
+    wait_until(pids.exists)
+    time.sleep(3.5)
+    job, child, supervisor = map(int, pids.read_text().split())
+    assert runs(job), "as long as somebody waits, the lease is renewed"
+    client.kill()
+    client.wait()
+    wait_until(lambda: not any(map(runs, (job, child, supervisor))))
+    assert (jobs(entry)[0] / "ended").read_text() == "abandoned"
+
+
+def test_the_next_client_takes_over_from_a_killed_one(
+    changed: Changed, bundle: Bundle, server: Server, start_client: Start
+) -> None:
+    entry, count = changed(grace=20), Path(server.folder) / "count"
+    text = f"""
+        open("{count}", "a").write("x")
+        while not (folder / "lease").stat().st_mtime_ns: pass
+        time.sleep(1.5)
+        finish()
+    """
+    client = start_client(entry, bundle, text)
+    wait_until(count.exists)
+    client.kill()
+    client.wait()
+    RemoteMachine(entry, lab=SmallLab(dedent(text))).run(bundle)
+    assert count.read_text() == "x"
+    assert jobs(entry) == []
+
+
+@pytest.fixture
+def start_client(tmp_path: Path) -> Iterator[Start]:
+    """`start_client(entry, bundle, text)`: a client in a process of its own, with such a lab and this bundle."""
+    clients = []
+
+    def start(entry: NamedContext, bundle: Bundle, text: str) -> subprocess.Popen[bytes]:
+        (tmp_path / "bundle").write_bytes(bundle.data)
+        script = client_script(entry, text, tmp_path / "bundle")
+        command = [sys.executable, "-c", script]
+        clients.append(subprocess.Popen(command, process_group=0, stderr=subprocess.DEVNULL))
+        return clients[-1]
+
+    yield start
+    for client in clients:
+        client.kill()
+        client.wait()
+
+
+def client_script(entry: NamedContext, text: str, bundle: Path) -> str:
+    return f"""
+import sys; sys.path[:0] = {[str(Path(__file__).parent), *sys.path]!r}
+from small_lab import SmallLab
+from pathlib import Path
+from warpsmith.execution import remote
+from warpsmith.execution.bundle import Bundle
+from warpsmith.execution.contexts import Context, NamedContext
+from warpsmith.execution.job import Job
+remote.MODULE, remote._BEAT_SECONDS = "performer", 0.2
+context = Context.model_construct(**{entry.context.model_dump()!r})
+entry = NamedContext("lab", context, "yours", Path("-"))
+remote.RemoteMachine(entry, lab=SmallLab({dedent(text)!r})).run(
+    Bundle(Job(kind="examine"), Path({str(bundle)!r}).read_bytes()))
+"""
+
+
+def test_an_interrupted_command_cancels_the_job(entry: NamedContext, bundle: Bundle) -> None:
+    def interrupt(line: str) -> None:
+        if line.isdigit():
+            pids.append(int(line))
+            raise KeyboardInterrupt
+
+    pids: list[int] = []
+    lab = SmallLab("tell(str(os.getpid())); time.sleep(300)")
+    with pytest.raises(KeyboardInterrupt):
+        RemoteMachine(entry, interrupt, lab).run(bundle)
+    wait_until(lambda: not runs(pids[0]))
+    wait_until(lambda: not jobs(entry))
+
+
+def test_ctrl_c_in_a_terminal_cancels_the_job(
+    changed: Changed, bundle: Bundle, server: Server, start_client: Start
+) -> None:
+    entry, file = changed(grace=60), Path(server.folder) / "pid"
+    text = f"""
+        tell("begun")
+        pathlib.Path("{file}").write_text(str(os.getpid()))
+        time.sleep(300)
+    """
+    client = start_client(entry, bundle, text)
+    wait_until(lambda: file.exists() and file.read_text())
+    groups = [stat.group for child in list_children(client.pid) if (stat := read_stat(str(child)))]
+    assert groups
+    assert client.pid not in groups, "a terminal's Ctrl-C would end the connection before the job is cancelled"
+    os.killpg(client.pid, signal.SIGINT)
+    client.wait()
+    wait_until(lambda: not runs(int(file.read_text())))
+    wait_until(lambda: not jobs(entry))
+
+
+def test_a_full_disk_there(changed: Changed, server: Server, bundle: Bundle) -> None:
+    lab = SmallLab("finish() # " + os.urandom(20000).hex())
+    with pytest.raises(MachineLacks, match=r"the disk of .* is full"):
+        RemoteMachine(changed(python=server.python("ulimit -f 8")), lab=lab).run(bundle)
+    assert not list((Path(changed().context.workdir) / "labs").iterdir()), "half a lab is no lab"
+
+
+def test_a_changed_lab_there_is_brought_again(entry: NamedContext, bundle: Bundle) -> None:
+    lines: list[str] = []
+    machine = RemoteMachine(entry, lines.append, SmallLab("finish()"))
+    machine.run(bundle)
+    (performer,) = Path(entry.context.workdir).glob("labs/*/performer.py")
+    performer.write_text(performer.read_text().replace("finish()", "sys.exit(9)"))
+    machine.run(bundle)
+    assert len([line for line in lines if "bringing the lab" in line]) == 2
+
+
+def test_old_labs_go(entry: NamedContext, bundle: Bundle) -> None:
+    for number in range(station.LABS_TO_KEEP + 2):
+        RemoteMachine(entry, lab=SmallLab(f"finish() # {number}")).run(bundle)
+    assert len(list(Path(entry.context.workdir).glob("labs/*"))) == station.LABS_TO_KEEP
+
+
+def test_another_clock_is_known(changed: Changed, server: Server, bundle: Bundle) -> None:
+    later = changed(python=altered(server, "import time; real = time.time; time.time = lambda: real() + 3600"))
+    assert RemoteMachine(later, lab=SmallLab("finish()")).run(bundle).skew == pytest.approx(3600, abs=5)
+    assert RemoteMachine(later, lab=SmallLab("finish()")).probe().time == pytest.approx(time.time() + 3600, abs=5)
+
+
+def test_an_old_python_there(changed: Changed, server: Server, bundle: Bundle) -> None:
+    old = changed(python=altered(server, "import sys; sys.version_info = (3, 9, 2)"))
+    with pytest.raises(MachineLacks, match=r"the lab needs 3\.11"):
+        RemoteMachine(old, lab=SmallLab("finish()")).run(bundle)
+
+
+def altered(server: Server, text: str) -> str:
+    """A Python there that runs a line before each program that is given as text."""
+    return server.python(f'[ "$2" = -c ] && exec {sys.executable} "$1" -c "{text}; $3"')
+
+
+def test_a_shell_that_greets(changed: Changed, server: Server, bundle: Bundle) -> None:
+    greeting = server.python("echo; echo Welcome to the cluster; echo '{}'")
+    RemoteMachine(changed(python=greeting), lab=SmallLab("finish()")).run(bundle)
+
+
+def test_a_python_in_the_home_folder(changed: Changed, bundle: Bundle) -> None:
+    with pytest.raises(MachineLacks, match="no Python at `~/no such/python`"):
+        RemoteMachine(changed(python="~/no such/python"), lab=SmallLab("finish()")).run(bundle)
+    assert ssh._unquote_home("'~/no such/python' -I") == "~/'no such/python' -I"
+
+
+def test_no_python_there(changed: Changed, bundle: Bundle) -> None:
+    with pytest.raises(MachineLacks, match="no Python at `/nowhere/python3`"):
+        RemoteMachine(changed(python="/nowhere/python3"), lab=SmallLab("finish()")).run(bundle)
+
+
+def test_an_unknown_host_key(entry: NamedContext, bundle: Bundle, server: Server) -> None:
+    server.known_hosts.write_text("")
+    try:
+        with pytest.raises(Unreachable, match="host key is not known; run `ssh there` once"):
+            RemoteMachine(entry, lab=SmallLab("finish()")).run(bundle)
+    finally:
+        server.trust()
+    assert not list(Path(entry.context.workdir).iterdir())
+
+
+def test_a_changed_host_key(entry: NamedContext, bundle: Bundle, server: Server) -> None:
+    server.known_hosts.write_text(f"[127.0.0.1]:{server.port} {(server.folder / 'user.pub').read_text()}")
+    try:
+        with pytest.raises(Unreachable, match="host key has changed"):
+            RemoteMachine(entry, lab=SmallLab("finish()")).run(bundle)
+    finally:
+        server.trust()
+
+
+def test_a_host_that_does_not_answer(changed: Changed, server: Server, tmp_path: Path, bundle: Bundle) -> None:
+    config = tmp_path / "config"
+    config.write_text(server.config.read_text().replace(f"Port {server.port}", "Port 9"))
+    with pytest.raises(Unreachable, match="nothing answers"):
+        RemoteMachine(changed(ssh_config=str(config)), lab=SmallLab("finish()")).run(bundle)
+
+
+def test_a_folder_that_cannot_be(changed: Changed, server: Server, bundle: Bundle) -> None:
+    (server.folder / "file").write_text("")
+    with pytest.raises(MachineLacks, match=r"file/there: Not a directory; .*--workdir"):
+        RemoteMachine(changed(workdir=str(server.folder / "file" / "there")), lab=SmallLab("finish()")).run(bundle)
+
+
+def test_connections_that_open_at_once_become_one(entry: NamedContext) -> None:
+    threads = [threading.Thread(target=ssh.SshConnection(entry).open) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    sockets = os.environ["XDG_RUNTIME_DIR"]
+    lines = [path.read_bytes().decode() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
+    assert len([line for line in lines if line.startswith("ssh") and sockets in line]) == 1
+
+
+# Before anything runs
+
+
+def test_a_probe_says_what_is_there(entry: NamedContext, bundle: Bundle) -> None:
+    machine = RemoteMachine(entry, lab=SmallLab("finish()"))
+    before = machine.probe(["pydantic", "no-such-package"])
+    assert (before.executable, before.lab, before.writable) == (sys.executable, False, True)
+    assert before.packages["pydantic"] is not None
+    assert before.packages["no-such-package"] is None
+    machine.run(bundle)
+    assert machine.probe().lab

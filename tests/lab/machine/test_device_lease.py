@@ -1,0 +1,92 @@
+"""Leases of devices: each GPU has one holder, by UUID, and another waits or takes the next."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from warpsmith.errors import MachineLacks
+from warpsmith.lab.machine import device_lease
+from warpsmith.lab.machine.device_lease import lease_device
+
+H100: Any = SimpleNamespace(id="h100", kind="gpu", name="NVIDIA H100", aliases=("NVIDIA H100 80GB HBM3",))
+CPU: Any = SimpleNamespace(id="cpu", kind="cpu")
+GPUS = [
+    ("0", "GPU-a", "NVIDIA H100 80GB HBM3"),
+    ("1", "GPU-b", "NVIDIA L40S"),
+    ("2", "GPU-c", "NVIDIA H100 80GB HBM3"),
+]
+
+
+@pytest.fixture(autouse=True)
+def gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_lease, "_list_gpus", lambda: GPUS)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+
+
+def test_each_gets_a_gpu_of_the_target() -> None:
+    with lease_device(H100) as first:
+        assert (first, os.environ["CUDA_VISIBLE_DEVICES"]) == ("GPU-a", "GPU-a")
+        os.environ.pop("CUDA_VISIBLE_DEVICES")
+        with lease_device(H100) as second:
+            assert second == "GPU-c"
+    assert "CUDA_VISIBLE_DEVICES" not in os.environ
+    with lease_device(H100) as third:
+        assert third == "GPU-a"
+
+
+@pytest.mark.parametrize("visible", ["2", "GPU-c", "1,2"])
+def test_only_visible_ones(monkeypatch: pytest.MonkeyPatch, visible: str) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    with lease_device(H100) as device:
+        assert device == "GPU-c"
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == visible
+
+
+def test_none_of_the_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    with pytest.raises(
+        MachineLacks, match="no GPU of the target `h100`; it has: NVIDIA H100 80GB HBM3, NVIDIA L40S"
+    ):
+        lease_device(H100).__enter__()
+
+
+def test_the_next_waits_until_the_first_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_lease, "_POLL_SECONDS", 0.01)
+    lines, order, waits = [], [], threading.Event()
+
+    def tell(line: str) -> None:
+        lines.append(line)
+        waits.set()
+
+    def take() -> None:
+        with lease_device(CPU, tell):
+            order.append("second")
+
+    with lease_device(CPU):
+        other = threading.Thread(target=take)
+        other.start()
+        assert waits.wait(10)
+        order.append("first")
+    other.join(10)
+    assert order == ["first", "second"]
+    assert lines == ["waiting until another judgement ends on cpu"]
+
+
+def test_a_process_that_dies_gives_it_back() -> None:
+    script = """
+import os
+from types import SimpleNamespace
+from warpsmith.lab.machine.device_lease import lease_device
+lease_device(SimpleNamespace(id="cpu", kind="cpu")).__enter__()
+os.kill(os.getpid(), 9)
+"""
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -9
+    with lease_device(CPU, pytest.fail):
+        pass

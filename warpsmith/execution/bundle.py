@@ -1,0 +1,102 @@
+"""Bundles: the job and the files that it needs, without anything else of the project or the user."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from warpsmith.errors import MissingInput, Misuse
+from warpsmith.execution.archive import pack_files
+from warpsmith.execution.job import Job
+from warpsmith.lab.operator import captured
+from warpsmith.project import MARKER, Project
+
+JOB = "job.json"
+"""Name of the job in a bundle, and in its folder there."""
+
+PROJECT = "project"
+"""Folder of a bundle that is laid out as the project is."""
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A job as it travels."""
+
+    job: Job
+    """Job in the bundle."""
+    data: bytes
+    """Archive of the job and its files."""
+    solution_sha256: str | None = None
+    """Hash of the version in it."""
+    best_sha256: str | None = None
+    """Hash of the best version in it."""
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the archive."""
+        return hashlib.sha256(self.data).hexdigest()
+
+
+def pack_job(project: Project, job: Job, solution: Path | None = None, best: Path | None = None) -> Bundle:
+    """Pack a job with its operator's definition, its versions, the target's page and the target's measurements.
+
+    Args:
+        project: the project.
+        job: the job.
+        solution: file of the version; None if the job has none.
+        best: file of the best version; None if there is none.
+
+    Raises:
+        MissingInput: a version does not exist.
+        Misuse: a folder of the project lies outside of its root.
+    """
+    contents = {JOB: job.model_dump_json(exclude_defaults=True).encode(), f"{PROJECT}/{MARKER}": _marker(project)}
+    manifest = job.manifest
+    paths = list(_definition_files(project, manifest.target_op)) if manifest else []
+    if manifest:
+        hardware = project.knowledge / "hardware"
+        paths += [
+            hardware / f"{manifest.target}.md",
+            *sorted(project.measurements.glob(f"{manifest.target}-*.json")),
+        ]
+    contents |= {_name(project, path): path.read_bytes() for path in paths if path.is_file()}
+    hashes: list[str | None] = []
+    for path in (solution, best):
+        source = _read_version(path) if path else None
+        if path and source is not None:
+            contents[_name(project, path)] = source
+        hashes.append(None if source is None else hashlib.sha256(source).hexdigest())
+    return Bundle(job, pack_files(contents), *hashes)
+
+
+def _read_version(path: Path) -> bytes:
+    if not path.is_file():
+        raise MissingInput(f"{path} does not exist.")
+    return path.read_bytes()
+
+
+def _definition_files(project: Project, op: str) -> Iterator[Path]:
+    folder = project.definition_path(op).parent
+    yield from sorted(folder.glob("*.py"))
+    yield folder / captured.FILE
+
+
+def _name(project: Project, path: Path) -> str:
+    return f"{PROJECT}/{project.relative(path)}"
+
+
+def _marker(project: Project) -> bytes:
+    """Return the configuration of the bundle's project: the same folders, so that records give the same paths."""
+    lines = []
+    for name, folder in (
+        ("kernels", project.kernels),
+        ("devlog", project.devlog),
+        ("knowledge", project.knowledge),
+    ):
+        if not folder.resolve().is_relative_to(project.root):
+            raise Misuse(f"{folder} lies outside of the project {project.root}; another machine needs it inside.")
+        lines.append(f"{name} = {json.dumps(project.relative(folder), ensure_ascii=False)}\n")
+    return "".join(lines).encode()

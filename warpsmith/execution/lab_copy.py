@@ -1,0 +1,59 @@
+"""Copy of the lab for another machine: its files, and one hash over all of them by which it is known there."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+import warpsmith
+from warpsmith.execution.archive import pack_files
+from warpsmith.project import SHIPPED
+
+_PACKAGE = Path(warpsmith.__file__).resolve().parent
+_SHIPPED_PATTERNS = ("docs/knowledge/hardware/*.md", "docs/knowledge/*.yaml", "pyproject.toml")
+"""Files besides the package that judging and profiling read."""
+
+
+class LabCopy:
+    """The lab that runs here, as files by their path on the other machine."""
+
+    @cached_property
+    def contents(self) -> dict[str, bytes]:
+        """Files of the package and what ships with it, without bytecode."""
+        root = _PACKAGE.parent
+        return {path.relative_to(root).as_posix(): path.read_bytes() for path in _files()} | dict(_metadata())
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash of all names and contents, as the other machine computes it too."""
+        total = hashlib.sha256()
+        for name, content in sorted(self.contents.items()):
+            total.update(f"{name}\0{hashlib.sha256(content).hexdigest()}\n".encode())
+        return total.hexdigest()
+
+    def pack(self) -> bytes:
+        """Return the archive that travels."""
+        return pack_files(self.contents)
+
+
+def _files() -> Iterator[Path]:
+    shipped = _PACKAGE / "shipped"
+    for path in sorted(_PACKAGE.rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts and not path.is_relative_to(shipped):
+            yield path
+    for pattern in _SHIPPED_PATTERNS:
+        yield from (path for path in sorted(SHIPPED.glob(pattern)) if path.is_file())
+
+
+def _metadata() -> Iterator[tuple[str, bytes]]:
+    """Yield the installed package's metadata, which names its requirements where no pyproject.toml does."""
+    if (SHIPPED / "pyproject.toml").is_file():
+        return
+    try:
+        package = distribution("warpsmith")
+    except PackageNotFoundError:
+        return
+    yield f"warpsmith-{package.version}.dist-info/METADATA", (package.read_text("METADATA") or "").encode()

@@ -1,0 +1,324 @@
+"""Station: the end of a connection on the other machine. It keeps the lab there, runs jobs, hands outcomes over.
+
+The text of this file travels with every connection and needs nothing but Python's own library. It reads a line of
+JSON and a payload from stdin, and writes events to stdout: one line of JSON each, one of them followed by bytes.
+
+A job runs apart from the connection, watched by a supervisor that holds a lock. Whoever asks for it renews its
+lease; the supervisor ends the job, and all that it started, once nobody has for the time of grace. Only that
+machine's own monotonic clock counts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import hashlib
+import io
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # an older Python must get as far as saying that it is older
+    Json = dict[str, Any]
+
+OLDEST = (3, 11)
+"""Oldest Python that the lab runs on."""
+
+MARK = b"warpsmith:"
+"""Beginning of each event, so that a greeting of the other shell is not taken for one."""
+
+LABS_TO_KEEP = 3
+"""Copies of the lab that stay, the last ones that were used."""
+
+FRESH_SECONDS = 3600.0
+"""Age up to which an outcome that nobody fetched is handed to the next who asks for the same job."""
+
+IDLE_SECONDS = 86400.0
+"""Age after which the folder of a job that nobody fetched is removed."""
+
+_POLL_SECONDS = 0.03
+_TERM_SECONDS, _KILL_SECONDS = 5.0, 10.0
+_FINISHED, _CANCELLED = "exit 0", "cancelled"
+_PR_SET_CHILD_SUBREAPER = 36
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_CANCEL, _DONE = b"c", b"d"
+
+
+def main() -> None:
+    """Serve one request of the connection."""
+    request = json.loads(sys.stdin.buffer.readline())
+    payload = sys.stdin.buffer.read(request["payload"])
+    if sys.version_info < OLDEST:
+        _send({"event": "error", "kind": "python", "message": sys.version.split()[0]})
+        return
+    root = Path(request["workdir"]).expanduser()
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        {"probe": _probe, "lab": _receive_lab, "run": _run}[request["action"]](root, request, payload)
+    except OSError as error:
+        kind = "full" if error.errno in _FULL else "files"
+        _send({"event": "error", "kind": kind, "message": f"{error.filename or root}: {error.strerror or error}"})
+
+
+def _send(event: Json, payload: bytes = b"") -> None:
+    sys.stdout.buffer.write(MARK + json.dumps(event).encode() + b"\n" + payload)
+    sys.stdout.buffer.flush()
+
+
+def _probe(root: Path, request: Json, payload: bytes) -> None:
+    """Say what is there, without changing anything but the folder itself."""
+    query = "import importlib.metadata as m, json, sys\nfound = {}\nfor name in json.loads(sys.argv[1]):\n"
+    query += "    try: found[name] = m.version(name)\n    except m.PackageNotFoundError: found[name] = None\n"
+    query += "print(json.dumps(found))"
+    command = [sys.executable, "-P", "-c", query, json.dumps(request["packages"])]
+    versions = subprocess.run(command, capture_output=True, check=False).stdout
+    event = {
+        "event": "probe",
+        "python": sys.version.split()[0],
+        "executable": sys.executable,
+        "workdir": str(root),
+        "host": os.uname().nodename,
+        "time": time.time(),
+        "free": shutil.disk_usage(root).free,
+        "writable": os.access(root, os.W_OK | os.X_OK),
+        "lab": _lab_sha256(root / "labs" / request["lab"]) == request["lab"],
+        "packages": json.loads(versions or b"{}"),
+    }
+    _send(event)
+
+
+def _lab_sha256(folder: Path) -> str:
+    """Return the hash over a copy's files, without the bytecode that Python adds."""
+    total = hashlib.sha256()
+    paths = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
+    for name, path in sorted(paths.items()):
+        if "__pycache__" not in path.parts:
+            total.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return total.hexdigest()
+
+
+def _receive_lab(root: Path, request: Json, payload: bytes) -> None:
+    """Put a copy of the lab in place if it is the one that was announced."""
+    folder = root / "labs" / request["lab"]
+    arriving = _unpack(folder, payload)
+    if _lab_sha256(arriving) != request["lab"]:
+        shutil.rmtree(arriving, ignore_errors=True)
+        _send({"event": "error", "kind": "damaged", "message": "the lab did not arrive as it was sent"})
+        return
+    if folder.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+    arriving.rename(folder)
+    labs = sorted(folder.parent.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
+    for old in labs[LABS_TO_KEEP:]:
+        shutil.rmtree(old, ignore_errors=True)
+    _send({"event": "lab"})
+
+
+def _unpack(folder: Path, data: bytes) -> Path:
+    """Unpack an archive beside the folder that it is for; on failure nothing of it stays."""
+    arriving = folder.with_name(f".{folder.name}-{os.getpid()}")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+            for member in archive:
+                path = (arriving / member.name).resolve()
+                if not member.isfile() or not path.is_relative_to(arriving.resolve()):
+                    raise OSError(errno.EINVAL, "the archive holds more than plain files", member.name)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                source = archive.extractfile(member)
+                path.write_bytes(source.read() if source else b"")
+    except BaseException:
+        shutil.rmtree(arriving, ignore_errors=True)
+        raise
+    return arriving
+
+
+def _run(root: Path, request: Json, payload: bytes) -> None:
+    """Start a job, or join the one of the same bundle, and stay with it until its outcome was taken."""
+    if hashlib.sha256(payload).hexdigest() != request["bundle"]:
+        _send({"event": "error", "kind": "damaged", "message": "the bundle did not arrive as it was sent"})
+        return
+    lab, folder = root / "labs" / request["lab"], root / "jobs" / request["bundle"][:24]
+    if folder.is_dir() and not _is_supervised(folder) and not _has_fresh_outcome(folder):
+        shutil.rmtree(folder, ignore_errors=True)  # it was given up, or that machine was started anew meanwhile
+    if not folder.is_dir():
+        if _lab_sha256(lab) != request["lab"]:
+            _send({"event": "lab needed"})
+            return
+        os.utime(lab)
+        _sweep(folder.parent)
+        arriving = _unpack(folder, payload)
+        (arriving / "lease").touch()
+        (arriving / "bundle").write_text(request["bundle"])
+        lock = os.open(arriving / "supervisor", os.O_CREAT | os.O_RDWR, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        arriving.rename(folder)
+        _start_supervisor(folder, lab, request, lock)
+    _send({"event": "started", "folder": str(folder), "time": time.time()})
+    _attend(folder)
+
+
+def _attend(folder: Path) -> None:
+    """Renew the lease for each message of the other end, pass progress on, and hand the outcome over."""
+    position, ended, open_end = 0, False, True
+    progress = folder / "progress"
+    while open_end:
+        if select.select([0], [], [], _POLL_SECONDS)[0]:
+            message = os.read(0, 4096)
+            if _DONE in message:
+                shutil.rmtree(folder, ignore_errors=True)
+            if _CANCEL in message:
+                (folder / "cancel").touch()
+            open_end = bool(message) and _DONE not in message
+            if message and folder.is_dir():
+                os.utime(folder / "lease")
+        if ended:
+            continue
+        ended = (folder / "ended").exists() or not _is_supervised(folder)
+        if progress.exists() and progress.stat().st_size > position:
+            with progress.open("rb") as file:
+                file.seek(position)
+                lines = file.read()
+            whole = lines[: lines.rfind(b"\n") + 1]
+            position += len(whole)
+            for line in whole.splitlines():
+                _send({"event": "progress", "line": json.loads(line)})
+        if ended:
+            _send_outcome(folder)
+
+
+def _send_outcome(folder: Path) -> None:
+    outcome, end, log = (folder / name for name in ("outcome.json", "ended", "log"))
+    data = outcome.read_bytes() if outcome.exists() else b""
+    reason = end.read_text() if end.exists() else "died"
+    tail = log.read_bytes()[-2000:].decode(errors="replace") if log.exists() else ""
+    free = shutil.disk_usage(folder).free
+    event = {"event": "ended", "reason": reason, "log": tail, "free": free, "size": len(data)}
+    _send({**event, "sha256": hashlib.sha256(data).hexdigest()}, data)
+
+
+def _is_supervised(folder: Path) -> bool:
+    try:
+        lock = os.open(folder / "supervisor", os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
+def _has_fresh_outcome(folder: Path) -> bool:
+    end = folder / "ended"
+    return end.exists() and end.read_text() == _FINISHED and time.time() - end.stat().st_mtime < FRESH_SECONDS
+
+
+def _sweep(jobs: Path) -> None:
+    """Remove the folders of jobs that nobody fetched, and of those that were never started."""
+    for folder in jobs.iterdir() if jobs.is_dir() else ():
+        if time.time() - folder.stat().st_mtime > IDLE_SECONDS and not _is_supervised(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _start_supervisor(folder: Path, lab: Path, request: Json, lock: int) -> None:
+    """Leave a process behind that is no child of the connection and holds none of its streams."""
+    if child := os.fork():
+        os.close(lock)
+        os.waitpid(child, 0)
+        return
+    try:
+        os.setsid()
+        if os.fork() == 0:
+            for descriptor in (0, 1, 2):
+                os.dup2(os.open(os.devnull, os.O_RDWR), descriptor)
+            _supervise(folder, lab, request)
+    finally:
+        os._exit(0)
+
+
+def _supervise(folder: Path, lab: Path, request: Json) -> None:
+    """Run the job until it ends, is cancelled, or nobody renews its lease."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    environment |= {**request["environment"], "PYTHONPATH": str(lab)}
+    with (folder / "log").open("wb") as log:
+        job = subprocess.Popen(
+            [sys.executable, "-P", "-m", request["module"], str(folder)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=folder,
+            env=environment,
+        )
+    reason = _watch(folder, job, request["grace"])
+    if job.poll() is None:
+        job.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            job.wait(_TERM_SECONDS)
+    _kill_descendants(os.getpid())
+    if reason == _CANCELLED:
+        shutil.rmtree(folder, ignore_errors=True)
+    elif folder.is_dir():
+        unfinished = folder / ".ended"
+        unfinished.write_text(reason)
+        unfinished.rename(folder / "ended")
+
+
+def _watch(folder: Path, job: subprocess.Popen[bytes], grace: float) -> str:
+    """Wait for the end of the job; return the reason for it."""
+    lease, cancel = folder / "lease", folder / "cancel"
+    renewed, since = -1, time.monotonic()
+    while job.poll() is None:
+        time.sleep(_POLL_SECONDS)
+        try:
+            latest = lease.stat().st_mtime_ns
+        except FileNotFoundError:
+            return _CANCELLED
+        if latest != renewed:
+            renewed, since = latest, time.monotonic()
+        if cancel.exists():
+            return _CANCELLED
+        if time.monotonic() - since > grace:
+            return "abandoned"
+    return f"exit {job.returncode}"
+
+
+def _kill_descendants(root: int) -> None:
+    """Kill everything below a process, until nothing is left; orphans have become its own children."""
+    deadline = time.monotonic() + _KILL_SECONDS
+    while (pids := _descendants(root)) and time.monotonic() < deadline:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, os.WNOHANG)
+        time.sleep(_POLL_SECONDS)
+
+
+def _descendants(root: int) -> list[int]:
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(stat.parent.name)] = int(stat.read_text(errors="replace").rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+    below = {root}
+    while more := {pid for pid, parent in parents.items() if parent in below and pid not in below}:
+        below |= more
+    return sorted(below - {root})
+
+
+if __name__ == "__main__":
+    main()
