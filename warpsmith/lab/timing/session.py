@@ -427,10 +427,8 @@ class Session:
         return name not in self._short_blocks
 
     def shorten_blocks(self, seconds: float) -> None:
-        """Shorten blocks that would take longer than this, so that slow sides do not take all the time.
-
-        A short block has fewer calls, each still on inputs of its own.
-        """
+        """Have blocks that would take longer than this call only some slots, so that slow sides do not take all
+        the time."""
         if self.device == "cpu":
             return
         self.fill_inputs(quick=True)
@@ -515,9 +513,7 @@ class Session:
 
     def shuffled_sides(self) -> list[str]:
         """Return the names of the sides in random order."""
-        names = list(self.sides)
-        self._random.shuffle(names)
-        return names
+        return self._random.sample(list(self.sides), len(self.sides))
 
     def pick_slot(self) -> int:
         """Draw a slot; done after the calls, so that the worker cannot know which call is graded."""
