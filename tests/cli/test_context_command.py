@@ -15,6 +15,7 @@ from warpsmith.cli import main as entry
 from warpsmith.errors import Misuse, Unreachable
 from warpsmith.execution import contexts, examine, ssh
 from warpsmith.lab.doctor.models import DoctorReport
+from warpsmith.project import find_project
 
 Run = Callable[..., int]
 
@@ -54,6 +55,14 @@ def test_a_context_is_added_listed_shown_and_removed(run: Run, capsys: pytest.Ca
         ["lab", "ssh", "gpu01", "~/warpsmith", "yours"],
         ["two", "ssh", "gpu02", "~/warpsmith", "shared"],
     ]
+    contexts.require_trust(contexts.find_context(find_project(), "two"))  # whoever adds it, agrees to it
+    text = Path("warpsmith.toml").read_text()
+    Path("warpsmith.toml").write_text(text.replace("gpu02", "gpu03"))
+    assert run("doctor", "--context", "two") == 2
+    assert "`warpsmith context trust two`" in capsys.readouterr().err
+    assert run("context", "trust", "two") == 0
+    assert capsys.readouterr().out == "two: gpu03, folder ~/warpsmith, Python python3: trusted as it is now.\n"
+    contexts.require_trust(contexts.find_context(find_project(), "two"))
     assert run("context", "show", "lab") == 0
     assert "  variables: HF_HOME\n" in capsys.readouterr().out
     assert run("context", "show", "lab", "--json") == 0

@@ -9,6 +9,7 @@ import pytest
 from warpsmith import project as projects
 from warpsmith.errors import Misuse
 from warpsmith.execution import contexts
+from warpsmith.execution.remote import RemoteMachine
 from warpsmith.project import Project
 
 
@@ -44,6 +45,26 @@ def test_local_is_this_machine(here: Project) -> None:
     assert contexts.chosen_context(here, "lab") == "lab"
     with pytest.raises(Misuse, match="no context `gpu`; known: local, lab, other"):
         contexts.chosen_context(here, "gpu")
+
+
+def test_a_context_of_the_project_runs_nothing_unless_the_user_agrees(here: Project) -> None:
+    lab = contexts.find_context(here, "lab")
+    with pytest.raises(
+        Misuse, match=r"logs in to shared-host as you and runs `python3` .*`warpsmith context trust lab`"
+    ):
+        RemoteMachine(lab)
+    contexts.trust_context(lab)
+    RemoteMachine(lab)
+    with pytest.raises(Misuse, match="context trust other"):
+        RemoteMachine(contexts.find_context(here, "other"))
+    text = (here.root / "warpsmith.toml").read_text()
+    (here.root / "warpsmith.toml").write_text(
+        text.replace('"shared-host"', '"shared-host"\npython = "~/clone/python"')
+    )
+    with pytest.raises(Misuse, match="runs `~/clone/python`"):
+        RemoteMachine(contexts.find_context(here, "lab"))
+    write_own('[contexts.mine]\nssh = "own-host"\n')
+    RemoteMachine(contexts.find_context(here, "mine"))
 
 
 @pytest.mark.parametrize(

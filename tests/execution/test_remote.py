@@ -149,6 +149,15 @@ def test_a_lost_connection_is_opened_again(entry: NamedContext, bundle: Bundle, 
     assert count.read_text() == "x", "the job was not started twice"
 
 
+def test_a_job_that_keeps_telling_is_not_taken_for_abandoned(changed: Changed, bundle: Bundle) -> None:
+    lab = SmallLab("""
+        for _ in range(60):
+            tell("part"); time.sleep(0.05)
+        finish()
+    """)
+    RemoteMachine(changed(grace=1), lab=lab).run(bundle)
+
+
 def test_a_connection_that_stays_lost_ends_the_command(
     changed: Changed, bundle: Bundle, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

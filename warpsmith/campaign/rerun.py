@@ -81,6 +81,9 @@ def compare_evaluations(before: Evaluation, after: Evaluation) -> tuple[Claim, s
         return Claim.UNKNOWN, f"It was judged on {kinds[0]} then and on {kinds[1]} now, which do not compare."
     if before.correct != after.correct:
         return Claim.REFUTED, f"It was {before.status} and is {after.status} now: {after.decision.reason}"
+    devices = [evaluation.provenance.machine.device for evaluation in (before, after)]
+    if devices[0] != devices[1]:
+        return Claim.UNKNOWN, f"It was timed on {devices[0]} then and on {devices[1]} now, which do not compare."
     if before.decision.verdict.accepted and after.decision.ambiguous:
         return Claim.UNKNOWN, f"The timing stayed inside the noise: {after.decision.reason}"
     if before.decision.verdict.accepted != after.decision.verdict.accepted:

@@ -1,4 +1,4 @@
-"""`warpsmith context`: add, list, show and remove machines that judge."""
+"""`warpsmith context`: add, list, show, trust and remove machines that judge."""
 
 from __future__ import annotations
 
@@ -60,6 +60,8 @@ def add_context_command(
             f"There is a context `{name}` already; `warpsmith context remove {name}` takes it away first."
         )
     file = context_file.save_context(project, name, context, shared=shared)
+    if shared:
+        contexts.trust_context(contexts.NamedContext(name, context, "shared", file))
     console.out(f"{name}: {context.ssh}, folder {context.workdir}, Python {context.python}; in {file}")
     console.tell(f"Next: `warpsmith doctor --context {name}` says what it has and lacks.")
 
@@ -101,6 +103,20 @@ def show_context_command(name: ContextName, as_json: Json = False) -> None:
             console.out(f"  {key}: {', '.join(value) if isinstance(value, tuple) else value}")
 
 
+def trust_context_command(name: ContextName) -> None:
+    """Agree to a context that comes with the project: it runs a program on a machine of yours, as you.
+
+    Whenever its settings change, it asks again.
+    """
+    from warpsmith.execution import contexts
+    from warpsmith.project import find_project
+
+    entry = contexts.find_context(find_project(), name)
+    contexts.trust_context(entry)
+    context = entry.context
+    console.out(f"{name}: {context.ssh}, folder {context.workdir}, Python {context.python}: trusted as it is now.")
+
+
 def remove_context_command(name: ContextName) -> None:
     """Remove a context from the settings and close its connection; what is in its folder there stays."""
     from warpsmith.execution import context_file, contexts
@@ -125,5 +141,6 @@ def register(app: typer.Typer) -> None:
     group.command("add")(add_context_command)
     group.command("list")(list_contexts_command)
     group.command("show")(show_context_command)
+    group.command("trust")(trust_context_command)
     group.command("remove")(remove_context_command)
     app.add_typer(group)

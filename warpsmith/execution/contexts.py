@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import tomllib
 from collections.abc import Mapping
@@ -11,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from warpsmith import files
 from warpsmith import project as projects
 from warpsmith.core.base import Model, Slug
 from warpsmith.core.text import describe_error
@@ -65,6 +68,46 @@ class NamedContext:
 def user_contexts_file() -> Path:
     """Return the file of the user's own contexts; it need not exist."""
     return user_config_folder() / "contexts.toml"
+
+
+def require_trust(entry: NamedContext) -> None:
+    """Check that the user has agreed to a shared context, as it is now: it runs a program on a machine of theirs.
+
+    Raises:
+        Misuse: the user has not.
+    """
+    if entry.origin == "shared" and _digest(entry) not in _trusted_digests():
+        context = entry.context
+        raise Misuse(
+            f"`{entry.name}` comes with the project, in {entry.file}: it logs in to {context.ssh} as you and runs"
+            f" `{context.python}` there, in {context.workdir}. `warpsmith context trust {entry.name}` allows it."
+        )
+
+
+def trust_context(entry: NamedContext) -> None:
+    """Record that the user agrees to a shared context, until its settings change."""
+    digests = sorted({*_trusted_digests(), _digest(entry)})
+    files.write_file(_trust_file(), json.dumps(digests, indent=2) + "\n")
+
+
+def _trust_file() -> Path:
+    return user_config_folder() / "trusted-contexts.json"
+
+
+def _trusted_digests() -> frozenset[str]:
+    try:
+        return frozenset(json.loads(_trust_file().read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return frozenset()
+    except (OSError, ValueError, TypeError) as error:
+        raise Misuse(
+            f"{_trust_file()} does not parse: {error}; remove it, and trust shared contexts again."
+        ) from error
+
+
+def _digest(entry: NamedContext) -> str:
+    settings = [str(entry.file.resolve()), entry.name, entry.context.model_dump(mode="json")]
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
 
 def check_context_name(name: str) -> str:
@@ -147,6 +190,6 @@ def _context(file: Path, name: str, settings: object, origin: str) -> Context:
     personal = [key for key in PERSONAL if key in context.model_fields_set]
     if origin == "shared" and personal:
         raise Misuse(
-            f"{location}: `{personal[0]}` may stand only in {user_contexts_file()}; move the context there."
+            f"{location}: `{personal[0]}` may stand only in your own {user_contexts_file()}; remove it here."
         )
     return context

@@ -25,7 +25,7 @@ from warpsmith.core.base import Model
 from warpsmith.core.evaluation import GATE_VERSION
 from warpsmith.core.text import ProgressLine, Tell, describe_error, quote_foreign
 from warpsmith.errors import MachineFailed, MachineLacks, Unreachable, WarpsmithError
-from warpsmith.execution import station
+from warpsmith.execution import contexts, station
 from warpsmith.execution.bundle import Bundle
 from warpsmith.execution.contexts import NamedContext
 from warpsmith.execution.job import Outcome
@@ -83,7 +83,8 @@ class RemoteMachine:
     """Machine of a context, to which jobs are sent."""
 
     def __init__(self, entry: NamedContext, tell: Tell = lambda _: None, lab: LabCopy | None = None) -> None:
-        """Take a context; nothing is connected yet."""
+        """Take a context; nothing is connected yet. Raises Misuse if the user has not agreed to a shared one."""
+        contexts.require_trust(entry)
         self.entry, self._tell, self._lab = entry, tell, lab or LabCopy()
         self._connection = SshConnection(entry)
         self._contacts = 0
@@ -254,7 +255,7 @@ class _Talk:
         assert process.stdin is not None
         assert process.stdout is not None
         self._input, self._output = process.stdin, process.stdout.fileno()
-        self._buffer = b""
+        self._buffer, self._last_beat = b"", time.monotonic()
 
     def send(self, data: bytes) -> None:
         """Send bytes; an end that is gone shows at the next event."""
@@ -289,9 +290,13 @@ class _Talk:
         return data
 
     def _receive(self, beating: bool) -> None:
-        while not select.select([self._output], [], [], _BEAT_SECONDS)[0]:
-            if beating:
+        while True:
+            is_ready = select.select([self._output], [], [], _BEAT_SECONDS)[0]
+            if beating and time.monotonic() - self._last_beat >= _BEAT_SECONDS:  # also while lines keep coming
                 self.send(_BEAT)
+                self._last_beat = time.monotonic()
+            if is_ready:
+                break
         data = os.read(self._output, 1 << 16)
         if not data:
             raise self._end()

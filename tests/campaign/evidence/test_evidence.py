@@ -22,7 +22,7 @@ from warpsmith.campaign.rounds import open_round, state
 from warpsmith.campaign.rounds.lessons import PreparedLesson
 from warpsmith.core.base import Model, Sha256
 from warpsmith.core.campaign import Lesson
-from warpsmith.core.evaluation import GATE_VERSION, Aggregate, Energy, Evaluation
+from warpsmith.core.evaluation import GATE_VERSION, Aggregate, Energy, Evaluation, Verdict
 from warpsmith.core.evidence import Claim, Rerun, Standing
 from warpsmith.errors import Busy, CorruptRecord, MachineLacks, MissingInput, Misuse
 from warpsmith.lab.gate.request import Request
@@ -402,6 +402,17 @@ def test_what_refutes(campaign: store.Campaign, lab: SimpleNamespace) -> None:
     assert again(campaign, 3).claim is Claim.REFUTED, "it was correct then"
     lab.verdict, lab.changes = "ACCEPT", {}
     assert again(campaign, 3).claim is Claim.REFUTED, "it is accepted now"
+
+
+def test_another_processor_refutes_no_time(campaign: store.Campaign) -> None:
+    before = campaign.records()[1].evaluation
+    machine = before.provenance.machine.model_copy(update={"device": "a laptop"})
+    origin = before.provenance.model_copy(update={"machine": machine})
+    decision = before.decision.model_copy(update={"verdict": Verdict.ROLLBACK})
+    after = before.model_copy(update={"provenance": origin, "decision": decision})
+    claim, reason = rerun.compare_evaluations(before, after)
+    assert claim is Claim.UNKNOWN
+    assert "on a laptop now" in reason
 
 
 def test_what_stays_unknown(campaign: store.Campaign, lab: SimpleNamespace) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from campaign_kit import OP, evaluation
 
+from warpsmith import files
 from warpsmith import project as projects
 from warpsmith.campaign import lab_requests, start
 from warpsmith.campaign.history import solutions, store
@@ -58,6 +59,7 @@ def there(project: Project, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
             return RemoteOutcome(Outcome(**fixed, **answer.parts), answer.skew)
 
     monkeypatch.setattr(send, "RemoteMachine", Machine)
+    monkeypatch.setattr(send, "this_minute", lambda: "2026-11-21 10:00")
     return answer
 
 
@@ -74,7 +76,10 @@ def judge(campaign: store.Campaign, tell: Any = lambda _: None) -> Any:
 
 
 def test_a_judgement_goes_there_and_names_the_context(campaign: store.Campaign, there: SimpleNamespace) -> None:
-    there.parts = {"evaluation": judged(campaign.project), "measurement": MEASUREMENT}
+    there.parts = {
+        "evaluation": judged(campaign.project, machine=MEASUREMENT.machine),
+        "measurement": MEASUREMENT,
+    }
     found = judge(campaign)
     assert found.provenance.context == "lab"
     assert found.provenance.measured == "2026-11-21 10:00"
@@ -95,18 +100,35 @@ def test_a_judgement_goes_there_and_names_the_context(campaign: store.Campaign, 
 
 
 def test_a_time_by_another_clock_is_corrected(campaign: store.Campaign, there: SimpleNamespace) -> None:
-    there.parts, there.skew = {"evaluation": judged(campaign.project)}, 3600.0
+    there.skew = 3600.0
     lines: list[str] = []
-    assert judge(campaign, lines.append).provenance.measured == "2026-11-21 09:00"
+    for claimed in ("2026-11-21 11:00", "2099-01-01 00:00", "1999-01-01 00:00"):
+        there.parts = {"evaluation": judged(campaign.project, measured=claimed)}
+        assert judge(campaign, lines.append).provenance.measured == "2026-11-21 10:00"
     assert any("+3600 s off" in line for line in lines)
-    there.skew = 20.0
-    assert judge(campaign).provenance.measured == "2026-11-21 10:00"
+
+
+def test_a_measurement_of_another_machine_than_the_judge_is_not_kept(
+    campaign: store.Campaign, there: SimpleNamespace
+) -> None:
+    there.parts = {"evaluation": judged(campaign.project), "measurement": MEASUREMENT}
+    judge(campaign)
+    assert not (campaign.project.measurements / "cpu-there.json").exists()
 
 
 def test_an_outcome_under_another_definition_is_refused(campaign: store.Campaign, there: SimpleNamespace) -> None:
     there.parts = {"evaluation": judged(campaign.project, definition_sha256="0" * 64)}
-    with pytest.raises(MachineFailed, match="no judgement under this definition"):
+    with pytest.raises(MachineFailed, match="no judgement of this version and definition"):
         judge(campaign)
+    for field, other in (
+        ("version", "v3"),
+        ("language", "../../toy"),
+        ("definition", "other"),
+        ("target", "h200"),
+    ):
+        there.parts = {"evaluation": judged(campaign.project).model_copy(update={field: other})}
+        with pytest.raises(MachineFailed, match="no judgement of this version and definition"):
+            judge(campaign)
     there.parts = {}
     with pytest.raises(MachineFailed, match="no judgement"):
         judge(campaign)
@@ -128,22 +150,26 @@ def test_a_context_that_is_gone(campaign: store.Campaign, there: SimpleNamespace
 
 
 def test_reports_of_a_profile_come_to_the_campaign(campaign: store.Campaign, there: SimpleNamespace) -> None:
-    profile = SimpleNamespace(name="profile")
-    outcome = SimpleNamespace(profile=profile, files={"toy-v2.ncu-rep": b"report", "../outside": b"x"})
+    version = solutions.find_solution(campaign.project, OP, "toy/v2")
+    profile = SimpleNamespace(solution_sha256=files.file_sha256(version.path))
+    outcome = SimpleNamespace(profile=profile, files={"toy-v2.ncu-rep": b"report"})
     found = []
 
-    def run(*_: object) -> tuple[Any, float]:
+    def run(*_: object) -> Any:
         found.append(_)
-        return outcome, 0.0
+        return outcome
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(send, "_run", run)
-        version = solutions.find_solution(campaign.project, OP, "toy/v2")
         assert send.profile_in_context(campaign, version, print, "large") is profile
+        for name in ("../outside", "..", ".hidden", "a/b"):
+            outcome.files = {name: b"x"}
+            with pytest.raises(MachineFailed, match="which is no name"):
+                send.profile_in_context(campaign, version, print)
+        profile.solution_sha256 = "0" * 64
+        with pytest.raises(MachineFailed, match="no profile of this version"):
+            send.profile_in_context(campaign, version, print)
     job = found[0][2]
     assert (job.kind, job.workload) == ("profile", "large")
     folder = campaign.folder / "profiles"
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
-        "toy-v2.ncu-rep": b"report",
-        "outside": b"x",
-    }
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {"toy-v2.ncu-rep": b"report"}

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from pathlib import Path
 
 from warpsmith import files
 from warpsmith.campaign.history.solutions import Solution
 from warpsmith.campaign.history.store import PROFILES, Campaign
+from warpsmith.core.base import this_minute
 from warpsmith.core.campaign import Manifest
 from warpsmith.core.definition import WorkloadSet
 from warpsmith.core.evaluation import Evaluation
+from warpsmith.core.hardware import Measurement
 from warpsmith.core.profile import Profile
 from warpsmith.core.text import Tell
 from warpsmith.errors import MachineFailed
@@ -24,9 +26,10 @@ from warpsmith.lab.operator.definition_file import definition_sha256
 from warpsmith.project import Project
 
 SKEW_SECONDS = 60.0
-"""Difference of the clocks from which a record's time is corrected: records give minutes."""
+"""Difference of the clocks from which it is said: records give minutes."""
 
-_MINUTE = "%Y-%m-%d %H:%M"
+_REPORT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
+"""Name of a profile's report."""
 
 
 @dataclass(frozen=True)
@@ -70,14 +73,17 @@ def judge_in_context(
         accepted=conditions.accepted,
     )
     definition = definition_sha256(project.definition_path(manifest.target_op))
-    outcome, skew = _run(project, manifest, job, tell, solution.path, best.path if best else None)
+    begin = this_minute()
+    outcome = _run(project, manifest, job, tell, solution.path, best.path if best else None)
     evaluation = outcome.evaluation
-    if evaluation is None or evaluation.provenance.definition_sha256 != definition:
+    subject = (manifest.target_op, solution.name, manifest.target, definition)
+    if evaluation is None or subject != _subject(evaluation):
         raise MachineFailed(
-            f"{manifest.context}: the outcome is no judgement under this definition; judge it again."
+            f"{manifest.context}: the outcome is no judgement of this version and definition; judge it again."
         )
     origin = evaluation.provenance
-    measured = _shift(origin.measured, -skew) if abs(skew) > SKEW_SECONDS else origin.measured
+    _keep_measurement(project, outcome.measurement, origin.machine.id)
+    measured = origin.measured if begin <= origin.measured <= this_minute() else this_minute()  # another clock
     return evaluation.model_copy(
         update={"provenance": origin.model_copy(update={"context": manifest.context, "measured": measured})}
     )
@@ -94,11 +100,13 @@ def profile_in_context(
     """
     manifest = campaign.manifest
     job = Job(kind="profile", manifest=_travelling(manifest), solution=solution.name, workload=workload, full=full)
-    outcome, _ = _run(campaign.project, manifest, job, tell, solution.path)
-    if outcome.profile is None:
-        raise MachineFailed(f"{manifest.context}: the outcome is no profile; profile it again.")
+    outcome = _run(campaign.project, manifest, job, tell, solution.path)
+    if outcome.profile is None or outcome.profile.solution_sha256 != files.file_sha256(solution.path):
+        raise MachineFailed(f"{manifest.context}: the outcome is no profile of this version; profile it again.")
+    if odd := next((name for name in outcome.files if not _REPORT.fullmatch(name)), None):
+        raise MachineFailed(f"{manifest.context}: a report is named {odd!r}, which is no name; profile it again.")
     for name, content in outcome.files.items():
-        files.write_file(campaign.folder / PROFILES / Path(name).name, content)
+        files.write_file(campaign.folder / PROFILES / name, content)
     return outcome.profile
 
 
@@ -109,7 +117,8 @@ def measure_in_context(project: Project, manifest: Manifest, tell: Tell) -> None
         Misuse: there is no such context, or the language cannot run on such a target.
         MachineLacks: the machine cannot be reached or lacks something.
     """
-    _run(project, manifest, Job(kind="measure", manifest=_travelling(manifest)), tell)
+    outcome = _run(project, manifest, Job(kind="measure", manifest=_travelling(manifest)), tell)
+    _keep_measurement(project, outcome.measurement)
 
 
 def _run(
@@ -119,20 +128,26 @@ def _run(
     tell: Tell,
     solution: Path | None = None,
     best: Path | None = None,
-) -> tuple[Outcome, float]:
+) -> Outcome:
     machine = RemoteMachine(find_context(project, manifest.context or ""), tell)
     result = machine.run(pack_job(project, job, solution, best))
     if abs(result.skew) > SKEW_SECONDS:
-        tell(f"{manifest.context}: its clock is {result.skew:+.0f} s off; the record's time is corrected")
-    if measurement := result.outcome.measurement:
+        tell(f"{manifest.context}: its clock is {result.skew:+.0f} s off; the record has this machine's time")
+    return result.outcome
+
+
+def _subject(evaluation: Evaluation) -> tuple[str, str, str, str]:
+    """Return what an evaluation is about: operator, version, target, and the definition's hash."""
+    version = f"{evaluation.language}/{evaluation.version}"
+    return evaluation.definition, version, evaluation.target, evaluation.provenance.definition_sha256
+
+
+def _keep_measurement(project: Project, measurement: Measurement | None, judge: str | None = None) -> None:
+    """Write the other machine's measurement, unless it is of another one than that which judged."""
+    if measurement and judge in (None, measurement.machine.id):
         measurement_store.write_measurement(project, measurement)
-    return result.outcome, result.skew
 
 
 def _travelling(manifest: Manifest) -> Manifest:
     """Return the manifest for the other machine, which is the local one there."""
     return manifest.model_copy(update={"context": None})
-
-
-def _shift(minute: str, seconds: float) -> str:
-    return (datetime.strptime(minute, _MINUTE) + timedelta(seconds=seconds)).strftime(_MINUTE)
