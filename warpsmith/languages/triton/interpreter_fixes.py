@@ -32,9 +32,8 @@ def patch_interpreter() -> None:
 def _round_like_gpus(interpreter: Any) -> None:  # noqa: ANN401 - Triton's module
     """Convert float32 and float16 to fp8 as GPUs do: to nearest, ties to even, saturating.
 
-    The interpreter loses the carry when a number rounds up to a power of two: 31.9 becomes 16. Where a version asks
-    for rounding to zero, nothing is carried: e5m2 stays the interpreter's. For e4m3, which GPUs only round to
-    nearest, the conversion raises ValueError.
+    The interpreter loses the carry when a number rounds up to a power of two: 31.9 becomes 16. Rounding to zero
+    has no carry, so e5m2 stays the interpreter's there; to e4m3 GPUs only round to nearest: it raises ValueError.
     """
     import torch
 
