@@ -92,7 +92,7 @@ class PortTarget(Model):
 
 
 class Numerics(Model):
-    """Correctness by the interpreter, which computes the same for every target."""
+    """Correctness by the interpreter, which converts to fp8 as NVIDIA's GPUs do; a target's own may differ."""
 
     state: Literal["correct", "failed", "unchecked"]
     """`unchecked`: nobody asked, or no workload can be trusted to the interpreter."""
