@@ -18,7 +18,9 @@ def make_port(**changes: object) -> PortRecord:
         "counts": ({"group": "tensor cores", "kind": "HGMMA.64x64x16", "count": 4},),
     }
     too_large = {**OWN, "resident_warps": 0, "limit": "threads of a block", "obstacle": "has 2048 threads"}
-    moved = {**kernel, "own": too_large, "counts": (), "advice": ("num_warps 16: launches",)}
+    fitting = {**OWN, "num_warps": 16, "resident_warps": 32, "limit": "registers"}
+    outdated = ("num_warps 16: 32 of 32 resident warps instead of 0",)
+    moved = {**kernel, "own": too_large, "changed": (fitting,), "counts": (), "advice": outdated}
     record = {
         "definition": "softmax",
         "definition_sha256": "1" * 64,

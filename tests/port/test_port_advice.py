@@ -20,16 +20,25 @@ def advice(own: LaunchFigures, *changed: LaunchFigures) -> list[str]:
 
 
 def test_nothing_better_is_no_advice():
-    assert advice(at(4), at(2), at(8, resident_warps=8)) == []
+    assert advice(at(4), at(2, resident_warps=8), at(8, resident_warps=8)) == []
+
+
+def test_more_warps_of_as_many_blocks_are_no_advice():
+    assert advice(at(4), at(8, resident_warps=32), at(16, resident_warps=32)) == []
 
 
 @pytest.mark.parametrize(
     ("own", "other", "text"),
     [
-        (at(32, obstacle="too many"), at(16), "num_warps 16: launches, 16 of 32 resident warps"),
+        (at(32, obstacle="too many"), at(16), "num_warps 16: launches, 1 resident block (16 of 32 warps)"),
         (at(4, spill_bytes=96), at(8), "num_warps 8: no spilled bytes instead of 96"),
-        (at(4, load_bits=64), at(2), "num_warps 2: loads of 128 bits instead of 64"),
-        (at(4), at(8, resident_warps=24), "num_warps 8: 24 of 32 resident warps instead of 16"),
+        (at(4, load_bits=64), at(8), "num_warps 8: loads of 128 bits instead of 64"),
+        (at(4), at(2), "num_warps 2: 8 resident blocks instead of 4 (16 of 32 warps instead of 16)"),
+        (
+            at(8),
+            at(4, resident_warps=24),
+            "num_warps 4: 6 resident blocks instead of 2 (24 of 32 warps instead of 16)",
+        ),
         (at(4, num_stages=4, spill_bytes=8), at(4, num_stages=3), "num_stages 3: no spilled bytes instead of 8"),
     ],
 )
@@ -42,13 +51,13 @@ def test_a_gain_is_named_with_both_figures(own, other, text):
 @pytest.mark.parametrize(
     "worse",
     [
-        at(8, resident_warps=32, spill_bytes=4),
-        at(8, resident_warps=32, load_bits=64),
-        at(8, resident_warps=32, obstacle="too many"),
+        at(2, resident_warps=32, spill_bytes=4),
+        at(2, resident_warps=32, load_bits=64),
+        at(2, resident_warps=32, obstacle="too many"),
         at(4, num_stages=1, resident_warps=32),
     ],
 )
-def test_more_warps_do_not_pay_for_spills_narrow_loads_or_lost_stages(worse):
+def test_more_blocks_do_not_pay_for_spills_narrow_loads_or_lost_stages(worse):
     assert advice(at(4), worse) == []
 
 

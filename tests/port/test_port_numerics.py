@@ -15,14 +15,14 @@ NOTES = {
 }
 
 
-def judged(*results: tuple[str, str], reason: str = "because", verdict: str = "INVALID"):
+def judged(*results: tuple[str, str], reason: str = "because", verdict: str = "INVALID", steps=(NOTES,)):
     rows = [
         passed(name) if status == "PASSED" else {"workload": name, "status": status, "message": "so"}
         for name, status in results
     ]
     decision = {"verdict": verdict, "reason": reason}
     return summarize_check(
-        evaluation(verdict=verdict, steps=(NOTES,), results=rows, aggregates=(), decision=decision)
+        evaluation(verdict=verdict, steps=steps, results=rows, aggregates=(), decision=decision)
     )
 
 
@@ -44,3 +44,8 @@ def test_workloads_that_nobody_can_interpret_prove_nothing():
     numerics = judged()
     assert (numerics.state, numerics.workloads) == ("unchecked", ())
     assert "interpreter" in numerics.reason
+
+
+def test_a_judgement_that_never_began_says_why():
+    numerics = judged(reason="the reference raises", steps=())
+    assert (numerics.state, numerics.reason, numerics.skipped) == ("unchecked", "the reference raises", 0)

@@ -290,7 +290,8 @@ class Relaunches(Protocol):
         """Compile what these workloads launch: first as the version says, then with half and twice the warps, and
         for matrix products with one pipeline stage less and more.
 
-        Leaves the assembly in subfolders of `folder`. A change that does not compile gives no listings.
+        Leaves the assembly in subfolders of `folder`. A change that does not compile, or not in time, gives no
+        listings.
 
         Raises:
             BuildFailed: the version as it is does not compile.

@@ -15,7 +15,8 @@ def advise_constants(
 ) -> Iterator[str]:
     """Yield constants to try: launch options that improve a figure and worsen none before it, then block sizes.
 
-    The order of the figures is: it launches, it spills less, its loads are wider, more warps are resident.
+    The order of the figures is: it launches, it spills less, its loads are wider, more blocks are resident. Warps
+    are no measure, since a block's tile stays the same: more warps of as many blocks have no more loads in flight.
     """
     better = [(figures, gains) for figures in changed if (gains := _gains(own, figures, most_warps))]
     for figures, gains in better:
@@ -43,10 +44,12 @@ def _gains(own: LaunchFigures, figures: LaunchFigures, most_warps: int | None) -
         return []
     if bits > own_bits:
         gains.append(f"loads of {bits} bits instead of {own_bits}")
-    warps, own_warps = figures.resident_warps or 0, own.resident_warps or 0
-    if warps > own_warps and figures.num_stages == own.num_stages:  # fewer stages hide less latency themselves
-        instead = "" if own.obstacle else f" instead of {own_warps}"
-        gains.append(f"{warps} of {most_warps} resident warps{instead}")
+    blocks, own_blocks = figures.resident_blocks or 0, own.resident_blocks or 0
+    if blocks > own_blocks and figures.num_stages == own.num_stages:  # fewer stages hide less latency themselves
+        before = ("", "") if own.obstacle else (f" instead of {own_blocks}", f" instead of {own.resident_warps}")
+        noun = "block" if blocks == 1 else "blocks"
+        warps = f"{figures.resident_warps} of {most_warps} warps{before[1]}"
+        gains.append(f"{blocks} resident {noun}{before[0]} ({warps})")
     return gains
 
 

@@ -62,10 +62,29 @@ _FEATURES = (
         instead="inline assembly must be written for the target, or left out",
     ),
     ArchitectureFeature(
-        "wide asynchronous copies to shared memory",
-        (*_NVIDIA, "gfx950"),
+        "wide asynchronous copies to shared memory by default",
+        _NVIDIA,
         code=r"LDGSTS|LDGDEPBAR",
         instead="Triton passes tiles through registers",
+        instead_on={
+            "gfx950": "the chip has them, but this compiler passes tiles through registers unless"
+            " TRITON_HIP_USE_ASYNC_COPY=1 is set"
+        },
+    ),
+    ArchitectureFeature(
+        "fp8 products",
+        ("sm_89", *_HOPPER, "gfx950"),
+        code=r"QG?MMA\b|f8f6f4",
+        instead="Triton multiplies in fp16",
+        instead_on={
+            "gfx942": "Triton multiplies in fp16, at half the rate that the chip has for its own fp8 kinds"
+        },
+    ),
+    ArchitectureFeature(
+        "TF32 products by default",
+        (*_NVIDIA, "gfx942"),
+        code=r"TF32\b|_xf32",
+        instead="float32 products stay in float32: slower, and exact where NVIDIA's default rounds to 10 bits",
     ),
     ArchitectureFeature(
         "fp8 e4m3fn",

@@ -39,6 +39,11 @@ class LaunchFigures(Model):
     obstacle: str = ""
     """Reason why it will not launch; empty if it will."""
 
+    @property
+    def resident_blocks(self) -> int | None:
+        """Blocks that the resources allow on a multiprocessor; None if unknown."""
+        return None if self.resident_warps is None else self.resident_warps // self.num_warps
+
 
 class PortedKernel(Model):
     """One compiled kernel of a version."""
@@ -58,7 +63,7 @@ class PortedKernel(Model):
     counts: tuple[Count, ...]
     """Instructions by kind."""
     advice: tuple[str, ...] = ()
-    """Constants to try on the target, with the figure that each would improve."""
+    """Constants to try on the target, by the rule of the day that it was made; pages apply the present one."""
 
 
 class PortTarget(Model):
@@ -87,7 +92,7 @@ class PortTarget(Model):
 
 
 class Numerics(Model):
-    """Correctness by the interpreter, which computes the same for every target."""
+    """Correctness by the interpreter, which converts to fp8 as NVIDIA's GPUs do; a target's own may differ."""
 
     state: Literal["correct", "failed", "unchecked"]
     """`unchecked`: nobody asked, or no workload can be trusted to the interpreter."""

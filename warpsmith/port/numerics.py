@@ -42,7 +42,8 @@ def summarize_check(evaluation: Evaluation) -> Numerics:
     if evaluation.correct:
         return Numerics(state="correct", workloads=names, skipped=skipped)
     if not evaluation.results:
-        reason = "no workload is of a type that the interpreter computes as GPUs do"
+        types = "no workload is of a type that the interpreter computes as GPUs do"
+        reason = types if skipped else evaluation.decision.reason
         return Numerics(state="unchecked", reason=reason, skipped=skipped)
     # The interpreter runs blocks one after another: a kernel whose blocks wait for each other never ends there.
     late = any(result.status is Status.TIMEOUT for result in evaluation.results)

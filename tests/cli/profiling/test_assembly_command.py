@@ -216,7 +216,7 @@ def test_amds_code_shows_resident_warps_registers_and_waits(capsys):
         kernels=(kernel,),
         notices=(),
     )
-    limits = MultiprocessorLimits(64, 32, 32, 16, 131072, 512, 65536, 65536, 512)
+    limits = MultiprocessorLimits(64, 32, 32, 16, 131072, 65536, 65536, 512)
     assembly_text.print_assembly(assembly, limits)
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert "resident warps of 32 16, by registers" in lines

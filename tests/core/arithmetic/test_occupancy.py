@@ -7,8 +7,8 @@ import pytest
 from warpsmith.core.arithmetic.occupancy import MultiprocessorLimits, resident_warps
 
 KIB = 1024
-A100 = MultiprocessorLimits(32, 64, 32, 32, 65536, 255, 164 * KIB, 163 * KIB, 128)
-MI300X = MultiprocessorLimits(64, 32, 32, 16, 131072, 512, 64 * KIB, 64 * KIB, 512)
+A100 = MultiprocessorLimits(32, 64, 32, 32, 65536, 164 * KIB, 163 * KIB, 128)
+MI300X = MultiprocessorLimits(64, 32, 32, 16, 131072, 64 * KIB, 64 * KIB, 512)
 
 
 @pytest.mark.parametrize(

@@ -288,6 +288,17 @@ def test_every_page_of_this_repository_parses() -> None:
         assert set(page.lines) == set(page.target.figures)
 
 
+def test_a_geforce_board_is_limited_by_its_fp16_accumulators_and_aims_at_its_fp32_ones() -> None:
+    here = projects.find_project(Path(__file__).parent)
+    page = hardware.read_target_page(here, "rtx5090")
+    work = Work(flops=1e12, bytes_read=1, bytes_written=0)
+    for dtype, peak in (("bfloat16", 209.5e12), ("float16", 209.5e12), ("float8_e4m3fn", 419e12)):
+        line = hardware.workload_roofline(here, page, None, work, dtype)
+        assert line.compute is not None
+        assert line.compute.value == pytest.approx(peak)
+    assert hardware.speed_limit(here, page, None, work) == pytest.approx(1e12 / 838.4e12)
+
+
 def run(*arguments: str):
     app = typer.Typer()
     commands.register(app)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -11,11 +12,14 @@ import torch
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Workload
 from warpsmith.core.evaluation import Resources
 from warpsmith.lab.operator import definition_file
-from warpsmith.languages.shared.compile_child import zero_arguments
+from warpsmith.languages.base import BuildFailed
+from warpsmith.languages.shared import compile_only
+from warpsmith.languages.shared.compile_child import write_results, zero_arguments
 from warpsmith.languages.shared.compile_only import read_listings
 from warpsmith.languages.shared.disassembly import NEVER_WAITS, summarise_instructions
 from warpsmith.languages.shared.fake_device import AMD_ARCHITECTURES, ARCHITECTURES, DEVICES
 from warpsmith.languages.triton import compile as triton_compile
+from warpsmith.languages.triton.language import LANGUAGE
 
 pytestmark = pytest.mark.usefixtures("forked_compilers")
 
@@ -124,6 +128,40 @@ def test_relaunches_change_warps_and_the_stages_of_products(write, tmp_path, mon
         "num_warps 4, num_stages 2",
         "num_warps 4, num_stages 4",
     ]
+
+
+def test_a_change_that_takes_too_long_leaves_the_results_of_the_version(write, tmp_path, monkeypatch):
+    pytest.importorskip("triton")
+    source, folders = write(PRODUCT, "v1.py"), []
+    launch = {
+        "stem": "k",
+        "isa": "amdgcn",
+        "workloads": ["w"],
+        "variant": "",
+        "unaligned": [],
+        "matrix_product": 0,
+    }
+
+    def run_out_of_time(command, *_, **__):
+        folder = Path(command[-1])
+        for done in folders:
+            (folder / done).mkdir(exist_ok=True)
+            write_results(folder / done, [Resources(kernel="k")], [{**launch, "block_warps": 4}])
+        (folder / "change-2").mkdir()
+        (folder / "change-2" / "resources.json").write_text("[")
+        raise TimeoutError("python took more than 120 s")
+
+    monkeypatch.setattr(compile_only, "tool", SimpleNamespace(run_tool=run_out_of_time))
+
+    def listings(name: str):
+        return LANGUAGE.assemble_relaunches(source, SQUARE, SQUARE.workloads, "gfx942", tmp_path / name)
+
+    with pytest.raises(BuildFailed, match="more than 120 s"):
+        listings("nothing")
+    folders += ["."]
+    assert [[listing.kernel for listing in setting] for setting in listings("own")] == [["k"]]
+    folders += ["change-1"]
+    assert len(listings("changed")) == 2
 
 
 def test_every_specialisation_leaves_its_assembly(compiled, vector, copy_source, tmp_path):

@@ -36,6 +36,28 @@ def test_float8_is_rounded_as_on_a_gpu(times, monkeypatch):
     assert found.tolist() == [0x60, 0x60, 0xB8, 0x38, 0x3A, 0x7E, 0x00]
 
 
+def test_float16_becomes_float8_like_float32_and_rounding_to_zero_is_not_ignored(monkeypatch):
+    tl = pytest.importorskip("triton.language")
+    from triton.runtime import interpreter
+
+    from warpsmith.languages.triton import interpreter_fixes
+
+    keep_theirs(monkeypatch)
+    interpreter_fixes.patch_interpreter()
+    modes = interpreter._ir.ROUNDING_MODE
+    half = numpy.array([31.9, 500.0, -0.99], dtype=numpy.float16)
+    for mode in (None, modes.RTNE):
+        e4m3 = interpreter._convert_float(half, tl.float16, tl.float8e4nv, mode)
+        assert torch.from_numpy(e4m3).view(torch.float8_e4m3fn).float().tolist() == [32, 448, -1]
+        e5m2 = interpreter._convert_float(half, tl.float16, tl.float8e5, mode)
+        assert torch.from_numpy(e5m2).view(torch.float8_e5m2).float().tolist() == [32, 512, -1]
+    for values, kind in ((half, tl.float16), (half.astype(numpy.float32), tl.float32)):
+        cut = interpreter._convert_float(values, kind, tl.float8e5, modes.RTZ).astype(numpy.uint8)
+        assert torch.from_numpy(cut).view(torch.float8_e5m2).float().tolist() == [28, 448, -0.875]
+        with pytest.raises(ValueError, match="only to nearest"):
+            interpreter._convert_float(values, kind, tl.float8e4nv, modes.RTZ)
+
+
 def test_builtins_are_looked_up_once_and_put_back(monkeypatch):
     """Nested calls, as of `tl.sum` in a kernel, find what the outer one patched."""
     tl = pytest.importorskip("triton.language")
@@ -79,7 +101,7 @@ def test_conversions_run_no_operation_that_the_gate_takes_for_a_librarys(monkeyp
 
     with Listen():
         interpreter._convert_float(numpy.ones(4, dtype=numpy.float32), tl.float32, tl.float8e4nv, None)
-    assert set(operations) <= {"_to_copy", "view"}
+    assert set(operations) <= {"_to_copy", "view", "lift_fresh", "detach"}
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a device answers itself")

@@ -112,7 +112,7 @@ def test_a_triton_version_for_amd(here):
     lines = {line.line: line for line in kernel.lines}
     assert lines[11].memory >= 1
     assert 10 in [loop.line for loop in kernel.loops if loop.innermost]
-    limits = MultiprocessorLimits(64, 32, 32, 16, 131072, 512, 65536, 65536, 512)
+    limits = MultiprocessorLimits(64, 32, 32, 16, 131072, 65536, 65536, 512)
     occupancy = kernel_occupancy(kernel, limits)
     assert occupancy
     assert 0 < occupancy.warps <= 32

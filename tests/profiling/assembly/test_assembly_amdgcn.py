@@ -8,7 +8,7 @@ import pytest
 
 from warpsmith.languages.shared.amd_metadata import RegisterUse, describe_registers, read_register_use
 from warpsmith.profiling.assembly import amdgcn, ptx
-from warpsmith.profiling.assembly.code import find_loops
+from warpsmith.profiling.assembly.code import Instruction, find_loops
 
 TEXT = (Path(__file__).parents[2] / "data" / "assembly" / "loop.gfx942.amdgcn").read_text()
 
@@ -64,7 +64,30 @@ def test_the_loop_is_found_and_its_wait_is_measured(code):
     assert loop.innermost
     assert {instruction.line for instruction in loop.code} == {9, 10}
     waits = list(amdgcn.memory_waits(code))
-    assert [(wait.line, wait.pending, wait.distance) for wait in waits] == [(10, 0, 1), (12, 1, 14)]
+    # Line 12 waits for scratch and an atomic alone.
+    assert [(wait.line, wait.pending, wait.distance) for wait in waits] == [(10, 0, 1)]
+
+
+def issue(*texts: str) -> list[Instruction]:
+    """Return the instructions of `opcode operands`; the address is the position."""
+    return [
+        Instruction(place, opcode, operands)
+        for place, text in enumerate(texts)
+        for opcode, _, operands in [text.partition(" ")]
+    ]
+
+
+def test_a_wait_is_measured_from_the_youngest_operation_that_it_waits_for():
+    load, store, add = "global_load_dwordx4 v[0:3]", "global_store_dword v0", "v_add_f32_e32 v0"
+    code = issue(
+        load, add, load, "global_atomic_add v1", "scratch_store_dword off", add, "ds_add_u32 v1",
+        "s_waitcnt vmcnt(3) lgkmcnt(0)", "s_waitcnt vmcnt(4)", add, "s_waitcnt vmcnt(2)", store, load,
+        "buffer_load_dword v6, v7, s[8:11], 0 offen lds", store, "s_waitcnt vmcnt(1)", "s_waitcnt vmcnt(0)",
+    )  # fmt: skip
+    waits = [(wait.address, wait.pending, wait.distance, wait.youngest) for wait in amdgcn.memory_waits(code)]
+    assert waits == [(7, 3, 6, "load"), (10, 2, 7, "load"), (15, 1, 1, "load")]
+    both = issue(load, add, add, store, "s_waitcnt vmcnt(0)")
+    assert [(wait.distance, wait.youngest) for wait in amdgcn.memory_waits(both)] == [(0, "store")]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from warpsmith.languages.base import Listing
 from warpsmith.profiling.assembly import notices as assembly_notices
 from warpsmith.profiling.assembly import sass as assembly_sass
 from warpsmith.profiling.assembly import x86 as assembly_x86
-from warpsmith.profiling.assembly.models import CompiledKernel, Count, Loop
+from warpsmith.profiling.assembly.models import CompiledKernel, Count, LoadWait, Loop
 from warpsmith.profiling.assembly.notices import KernelContext, find_notices
 
 Kinds = dict[tuple[str, str], int]
@@ -216,3 +216,21 @@ def test_one_notice_for_all_kernels_that_it_is_true_of():
     spilled = seen({("local memory", "STL"): 1})
     (notice,) = find_notices([spilled, seen(WIDE), spilled])
     assert notice.kernels == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("wait", "bare"),
+    [
+        (LoadWait(line=9, pending=0, distance=1, in_loop=True), True),
+        (LoadWait(line=9, pending=3, distance=3, in_loop=True), True),
+        (LoadWait(line=9, pending=3, distance=30, in_loop=True), False),
+        (LoadWait(line=9, pending=0, distance=1, youngest="store", in_loop=True), False),
+        (LoadWait(line=9, pending=0, distance=1), False),
+    ],
+)
+def test_a_loop_that_waits_for_a_fresh_load_is_named_whatever_stays_in_flight(wait, bare):
+    context = seen(isa="amdgcn", arch="gfx942")
+    context = context._replace(kernel=context.kernel.model_copy(update={"waits": (wait,)}))
+    texts = [text for text in told(context).values() if "waits for its loads" in text]
+    assert len(texts) == bare
+    assert all("line 9" in text for text in texts)

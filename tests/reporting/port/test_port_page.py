@@ -25,7 +25,7 @@ def test_lines_of_a_target():
         "lacks wgmma, TMA",
         "loses wgmma: products use other instructions",
         "stream_kernel (512x131072 and 1 more) has 2048 threads",
-        "try at stream_kernel (512x131072 and 1 more): num_warps 16: launches",
+        "try at stream_kernel (512x131072 and 1 more): num_warps 16: launches, 2 resident blocks (32 of 32 warps)",
     ]
     assert "64 threads" in lines[4]
     assert lines[5].startswith("look: stream_kernel")

@@ -64,7 +64,7 @@ def print_assembly(assembly: Assembly, limits: MultiprocessorLimits | None = Non
     waits = list(_waits(kernels))
     if waits:
         console.out_table(
-            ["", "wait for loads", "in flight after it", "instructions since the last load"], waits[:_LOOPS]
+            ["", "wait for loads", "in flight after it", "instructions since what it waits for"], waits[:_LOOPS]
         )
     for index, kernel in _largest_of_each_name(kernels):
         name = kernel.name if len(kernels) == 1 else f"{kernel.name} ({index})"
@@ -135,7 +135,7 @@ def _waits(kernels: Sequence[CompiledKernel]) -> Iterator[Cells]:
             str(index) if len(kernels) > 1 else "",
             f"{location}{'' if outside else ', in a loop'}",
             str(wait.pending or "none"),
-            str(distance),
+            f"{distance}{'' if wait.youngest == 'load' else f', after {wait.youngest}'}",
         ]
 
 

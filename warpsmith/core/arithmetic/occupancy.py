@@ -27,8 +27,6 @@ class MultiprocessorLimits(NamedTuple):
     """Most blocks of several warps at a time."""
     registers: int
     """32-bit registers."""
-    thread_registers: int
-    """Most registers of a thread."""
     shared_bytes: int
     """Shared memory, in bytes."""
     block_shared_bytes: int

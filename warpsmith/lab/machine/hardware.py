@@ -265,7 +265,6 @@ def multiprocessor_limits(page: HardwarePage) -> MultiprocessorLimits:
         blocks=figure("max_blocks_per_sm"),
         larger_blocks=figure("max_blocks_per_sm") // (2 if amd else 1),  # as the notes on AMD's pages say
         registers=figure("registers_per_sm"),
-        thread_registers=figure("max_registers_per_thread"),
         shared_bytes=figure("shared_memory_per_sm"),
         block_shared_bytes=figure("shared_memory_per_block_max"),
         shared_step=_SHARED_STEPS.get(page.target.isa, 128),

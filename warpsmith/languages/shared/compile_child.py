@@ -11,6 +11,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from warpsmith import files
 from warpsmith.core.arithmetic.dtype import DTYPES
 from warpsmith.core.definition import Definition, TensorSpec, Workload
 from warpsmith.core.evaluation import Resources
@@ -38,10 +39,13 @@ def read_request(folder: Path) -> CompileRequest:
 
 
 def write_results(folder: Path, reports: Sequence[Resources], launches: Sequence[Mapping[str, Any]]) -> None:
-    """Write `resources.json` and `launches.json`, which have an item for each kernel in the same order."""
+    """Write `resources.json`, then `launches.json`: they have an item for each kernel in the same order.
+
+    The process may be stopped at any time; once the second file is there, the results are complete.
+    """
     resources = [report.model_dump(mode="json") for report in reports]
     (folder / "resources.json").write_text(json.dumps(resources))
-    (folder / "launches.json").write_text(json.dumps(launches))
+    files.write_file(folder / "launches.json", json.dumps(launches))
 
 
 def write_lack(folder: Path, lack: str | None) -> bool:

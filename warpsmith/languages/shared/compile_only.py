@@ -148,8 +148,8 @@ class CompileOnly(Language):
 
 
 def read_listings(folder: Path) -> tuple[Listing, ...]:
-    """Read what the child left in a folder; empty if it left nothing."""
-    if not (folder / "resources.json").is_file():
+    """Read what the child left in a folder; empty if it left nothing, or was stopped before it had written all."""
+    if not (folder / "launches.json").is_file():  # written last
         return ()
     pairs = zip(_read_launches(folder), _read_reports(folder), strict=True)
     return tuple(_listing(launch, report, folder) for launch, report in pairs)

@@ -25,8 +25,15 @@ DEVICES: dict[str, dict[str, Any]] = {
     "gfx942": {"name": "AMD Instinct MI300X", "multi_processor_count": 304, "shared": 65536, "l2": 4 << 20},
     "gfx950": {"name": "AMD Instinct MI355X", "multi_processor_count": 256, "shared": 163840, "l2": 4 << 20},
 }
-"""Figures that host code may ask for before it launches: its choices depend on them, no result does. `shared` is
-the shared memory of a block and `l2` the L2 cache that one block reaches, in bytes."""
+"""Figures of one device for each architecture, which host code may ask for before it launches: its choices depend
+on them, no result does. `shared` is the shared memory of a block and `l2` the L2 cache that one block reaches, in
+bytes."""
+
+_FEW_THREADS = ("sm_89", "sm_120")
+"""Architectures with 1536 threads on a multiprocessor; others have 2048."""
+
+_RESERVED_SHARED = 1024
+"""Bytes of shared memory that NVIDIA's driver takes of each block; AMD's takes none."""
 
 
 @contextmanager
@@ -118,9 +125,9 @@ def _torch_cuda(arch: str) -> dict[str, Any]:
         warp_size=warp_size(arch),
         gcnArchName=arch,
         shared_memory_per_block_optin=device["shared"],
-        shared_memory_per_multiprocessor=device["shared"] + 1024,
+        shared_memory_per_multiprocessor=device["shared"] + (0 if arch in AMD_ARCHITECTURES else _RESERVED_SHARED),
         regs_per_multiprocessor=_registers(arch),
-        max_threads_per_multi_processor=2048,
+        max_threads_per_multi_processor=1536 if arch in _FEW_THREADS else 2048,
         L2_cache_size=device["l2"],
     )
     return {

@@ -30,21 +30,27 @@ def patch_interpreter() -> None:
 
 
 def _round_like_gpus(interpreter: Any) -> None:  # noqa: ANN401 - Triton's module
-    """Convert float32 to fp8 as GPUs do: to nearest, ties to even, saturating.
+    """Convert float32 and float16 to fp8 as GPUs do: to nearest, ties to even, saturating.
 
-    The interpreter loses the carry when a number rounds up to a power of two: 31.9 becomes 16.
+    The interpreter loses the carry when a number rounds up to a power of two: 31.9 becomes 16. Rounding to zero
+    has no carry, so e5m2 stays the interpreter's there; to e4m3 GPUs only round to nearest: it raises ValueError.
     """
     import torch
 
     original, kinds = interpreter._convert_float, {"fp8e4nv": torch.float8_e4m3fn, "fp8e5": torch.float8_e5m2}
 
     def convert(data: Any, source: Any, target: Any, rounding: Any) -> Any:  # noqa: ANN401
-        if source.name != "fp32" or target.name not in kinds:
+        if source.name not in ("fp32", "fp16") or target.name not in kinds:
+            return original(data, source, target, rounding)
+        if rounding == interpreter._ir.ROUNDING_MODE.RTZ:
+            if target.name == "fp8e4nv":
+                raise ValueError('GPUs round to e4m3 only to nearest; leave out fp_downcast_rounding="rtz"')
             return original(data, source, target, rounding)
         kind = kinds[target.name]
         largest = torch.finfo(kind).max
         # Clipped by numpy: an operation of PyTorch would count as a library that does the version's work.
-        return torch.from_numpy(data.clip(-largest, largest)).to(kind).view(torch.uint8).numpy()
+        exact = data.astype("float32").clip(-largest, largest)
+        return torch.from_numpy(exact).to(kind).view(torch.uint8).numpy()
 
     interpreter._convert_float = convert
 

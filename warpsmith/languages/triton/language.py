@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Resources
-from warpsmith.languages.base import Build, Listing, Run, SourcePattern, TraceLanguage
+from warpsmith.languages.base import Build, BuildFailed, Listing, Run, SourcePattern, TraceLanguage
 from warpsmith.languages.shared import stamp_table, stamps
 from warpsmith.languages.shared.compile_only import CompileOnly, read_listings
 from warpsmith.languages.shared.fake_device import AMD_ARCHITECTURES, ARCHITECTURES
@@ -160,10 +160,14 @@ class Triton(CompileOnly):
     ) -> tuple[tuple[Listing, ...], ...]:
         """Compile what these workloads launch as the version says, then with other warps and stages.
 
-        Raises as `assembly`.
+        A change at which the compiler stops or runs out of time leaves the earlier ones. Raises as `assembly`.
         """
         folder.mkdir(parents=True, exist_ok=True)
-        self._compile(source, definition, workloads, arch, folder, relaunches=True)
+        try:
+            self._compile(source, definition, workloads, arch, folder, relaunches=True)
+        except BuildFailed:
+            if not read_listings(folder):  # the version itself comes first
+                raise
         changes = sorted(folder.glob("change-*"))
         return tuple(listings for path in (folder, *changes) if (listings := read_listings(path)))
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from warpsmith.profiling.assembly.code import Instruction, Routine
+from warpsmith.profiling.assembly.models import VectorOperation
 
 GROUPS: dict[str, re.Pattern[str]] = {
     group: re.compile(names)
@@ -43,20 +44,29 @@ _LABEL = re.compile(r"^(\.L\w+):")
 _INSTRUCTION = re.compile(r"^\t([a-z]\w*)(?:\s+(.*))?$")
 _SIGNED_LANES = re.compile(r"_(?:e32|e64|sdwa|dpp)$")
 _ENDS = ("s_endpgm", "s_setpc_b64", "s_branch")
-_LOADS = re.compile(r"vmcnt\((\d+)\)")
+_VECTOR_WAIT = re.compile(r"vmcnt\((\d+)\)")
+_VECTOR_OPERATIONS: dict[VectorOperation, re.Pattern[str]] = {
+    "load": re.compile(r"(?:global|buffer|flat)_load_\w+"),
+    "store": re.compile(r"(?:global|buffer|flat)_store_\w+|buffer_wbl2\w*"),
+    "atomic": re.compile(r"(?:global|buffer|flat)_atomic_\w+"),
+    "scratch": re.compile(r"scratch_(?:load|store)_\w+"),
+}
+"""Opcodes that the counter of vector memory operations, vmcnt, counts on gfx9; later chips count stores apart."""
 
 
 class MemoryWait(NamedTuple):
-    """A wait until at most `pending` loads from memory are in flight."""
+    """A wait for loads from memory, until at most `pending` vector memory operations are in flight."""
 
     address: int
     """Address of the wait."""
     line: int | None
     """Source line of the wait."""
     pending: int
-    """Loads that may still be in flight; 0 waits for all."""
+    """Operations that may still be in flight; 0 waits for all."""
     distance: int
-    """Instructions since the last load from memory was issued."""
+    """Instructions since the youngest operation that it waits for was issued."""
+    youngest: VectorOperation
+    """Kind of that operation."""
 
 
 def parse_amdgcn(text: str, lines: Mapping[int, int]) -> list[Routine]:
@@ -111,17 +121,26 @@ def amdgcn_access_bits(opcode: str) -> int:
 
 
 def memory_waits(code: Sequence[Instruction]) -> Iterator[MemoryWait]:
-    """Yield the waits for loads from memory, in the order of the code, each with its distance to the last load.
+    """Yield the waits for loads from memory, in the order of the code.
 
-    Waits before the first load are for what the code before it loaded, and are left out.
+    Operations end in the order in which they were issued, so a wait leaves the N youngest in flight. Waits for
+    stores, atomics and scratch memory alone, and for what the code before issued, are left out.
     """
-    last = None
+    in_flight: list[tuple[int, VectorOperation]] = []
     for index, instruction in enumerate(code):
-        pair = classify_amdgcn(instruction)
-        if pair and pair[0] in ("global loads", "copies to LDS"):
-            last = index
-        elif pair and pair[0] == "waits" and last is not None and (match := _LOADS.search(instruction.operands)):
-            yield MemoryWait(instruction.address, instruction.line, int(match[1]), index - last - 1)
+        if kind := _vector_operation(instruction.opcode):
+            in_flight.append((index, kind))
+        elif instruction.opcode == "s_waitcnt" and (match := _VECTOR_WAIT.search(instruction.operands)):
+            pending = int(match[1])
+            ended = max(0, len(in_flight) - pending)
+            awaited, in_flight = in_flight[:ended], in_flight[ended:]
+            if any(kind == "load" for _, kind in awaited):
+                issued, youngest = awaited[-1]
+                yield MemoryWait(instruction.address, instruction.line, pending, index - issued - 1, youngest)
+
+
+def _vector_operation(opcode: str) -> VectorOperation | None:
+    return next((kind for kind, names in _VECTOR_OPERATIONS.items() if names.fullmatch(opcode)), None)
 
 
 def _routines(text: str) -> Iterator[tuple[str, list[tuple[int, str]]]]:

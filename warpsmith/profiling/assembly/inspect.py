@@ -180,6 +180,7 @@ def _load_waits(routines: Iterable[Routine]) -> Iterator[LoadWait]:
                 line=wait.line,
                 pending=wait.pending,
                 distance=wait.distance,
+                youngest=wait.youngest,
                 in_loop=wait.address in in_loops,
             )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 from pydantic import Field
 
@@ -71,17 +72,23 @@ class SourceLine(Model):
     """Those that access memory, including shared memory and the stack."""
 
 
+VectorOperation = Literal["load", "store", "atomic", "scratch"]
+"""Vector memory operation of AMD's GPUs; a load is one from global memory."""
+
+
 class LoadWait(Model):
     """A wait for loads from memory in AMD's assembly: `s_waitcnt vmcnt(pending)`."""
 
     line: int | None = None
     """Source line that it comes from; null if the compiler does not tell."""
     pending: int = Field(ge=0)
-    """Loads that may still be in flight after it; 0 waits for all."""
+    """Vector memory operations, stores included, that may still be in flight after it; 0 waits for all."""
     distance: int = Field(ge=0)
-    """Instructions between the last load before it and the wait: these hide the latency."""
+    """Instructions between the youngest operation that it waits for and the wait: these hide the latency."""
+    youngest: VectorOperation = "load"
+    """Kind of that operation; at least one that it waits for is a load."""
     in_loop: bool = False
-    """True if it stands in an innermost loop, where the last load may be one of the iteration before."""
+    """True if it stands in an innermost loop, where that operation may be one of the iteration before."""
 
 
 class CompiledKernel(Model):

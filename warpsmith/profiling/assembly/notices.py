@@ -142,8 +142,9 @@ def _not_pipelined(context: KernelContext) -> NoticeText | None:
 
 
 def _bare_latency(context: KernelContext) -> NoticeText | None:
-    """Report loops that wait for all loads right after the last one was issued."""
-    waits = [w for w in context.kernel.waits if w.in_loop and not w.pending and w.distance < _FEW_INSTRUCTIONS]
+    """Report loops that wait for a load right after it was issued, whatever may stay in flight."""
+    near = [wait for wait in context.kernel.waits if wait.in_loop and wait.distance < _FEW_INSTRUCTIONS]
+    waits = [wait for wait in near if wait.youngest == "load"]
     if not waits:
         return None
     lines = sorted({wait.line for wait in waits if wait.line is not None})

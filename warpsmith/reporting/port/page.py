@@ -7,6 +7,7 @@ from pathlib import Path
 
 from warpsmith import files
 from warpsmith.port import store
+from warpsmith.port.advice import advise_constants
 from warpsmith.port.models import LaunchFigures, PortedKernel, PortRecord, PortTarget
 from warpsmith.project import Project
 from warpsmith.reporting import format
@@ -55,7 +56,9 @@ def target_lines(target: PortTarget) -> Iterator[str]:
         if kernel.own.obstacle:
             yield f"{_kernel_name(kernel)} {kernel.own.obstacle}"
     for kernel in target.kernels:
-        yield from (f"try at {_kernel_name(kernel)}: {advice}" for advice in kernel.advice)
+        # From the figures, not the record's words: the rule may be younger than the record.
+        advices = advise_constants(kernel.own, kernel.changed, target.most_warps)
+        yield from (f"try at {_kernel_name(kernel)}: {advice}" for advice in advices)
     if target.warp_size == 64 and target.kernels:
         yield "a wave has 64 threads: num_warps 4 are 256 threads; half the version's num_warps keeps its threads"
     yield from (f"look: {note}" for note in target.notes)
