@@ -44,7 +44,7 @@ def runs(pid: int) -> bool:
 
 
 def jobs(entry: NamedContext) -> list[Path]:
-    return sorted((Path(entry.context.workdir) / "jobs").glob("[!.]*"))
+    return sorted((Path(entry.context.workdir) / station.OWN / "jobs").glob("[!.]*"))
 
 
 def end_connections(server: Server) -> None:
@@ -70,7 +70,7 @@ def test_a_job_runs_there_and_leaves_no_folder(entry: NamedContext, bundle: Bund
     assert abs(found.skew) < 5
     assert [getattr(line, "share", None) for line in lines if line == "half"] == [0.5]
     assert jobs(entry) == []
-    assert [path.name for path in (Path(entry.context.workdir) / "labs").iterdir()] == [lab.sha256]
+    assert [path.name for path in (Path(entry.context.workdir) / station.OWN / "labs").iterdir()] == [lab.sha256]
     again: list[str] = []
     RemoteMachine(entry, again.append, lab).run(bundle)
     assert again == ["half"], "the lab is there already"
@@ -230,7 +230,7 @@ def client_script(entry: NamedContext, text: str, bundle: Path) -> str:
 import sys; sys.path[:0] = {[str(Path(__file__).parent), *sys.path]!r}
 from small_lab import SmallLab
 from pathlib import Path
-from warpsmith.execution import remote
+from warpsmith.execution import remote, station
 from warpsmith.execution.bundle import Bundle
 from warpsmith.execution.contexts import Context, NamedContext
 from warpsmith.execution.job import Job
@@ -280,14 +280,14 @@ def test_a_full_disk_there(changed: Changed, server: Server, bundle: Bundle) -> 
     lab = SmallLab("finish() # " + os.urandom(20000).hex())
     with pytest.raises(MachineLacks, match=r"the disk of .* is full"):
         RemoteMachine(changed(python=server.python("ulimit -f 8")), lab=lab).run(bundle)
-    assert not list((Path(changed().context.workdir) / "labs").iterdir()), "half a lab is no lab"
+    assert not list((Path(changed().context.workdir) / station.OWN / "labs").iterdir()), "half a lab is no lab"
 
 
 def test_a_changed_lab_there_is_brought_again(entry: NamedContext, bundle: Bundle) -> None:
     lines: list[str] = []
     machine = RemoteMachine(entry, lines.append, SmallLab("finish()"))
     machine.run(bundle)
-    (performer,) = Path(entry.context.workdir).glob("labs/*/performer.py")
+    (performer,) = Path(entry.context.workdir).glob(f"{station.OWN}/labs/*/performer.py")
     performer.write_text(performer.read_text().replace("finish()", "sys.exit(9)"))
     machine.run(bundle)
     assert len([line for line in lines if "bringing the lab" in line]) == 2
@@ -296,7 +296,7 @@ def test_a_changed_lab_there_is_brought_again(entry: NamedContext, bundle: Bundl
 def test_old_labs_go(entry: NamedContext, bundle: Bundle) -> None:
     for number in range(station.LABS_TO_KEEP + 2):
         RemoteMachine(entry, lab=SmallLab(f"finish() # {number}")).run(bundle)
-    assert len(list(Path(entry.context.workdir).glob("labs/*"))) == station.LABS_TO_KEEP
+    assert len(list(Path(entry.context.workdir).glob(f"{station.OWN}/labs/*"))) == station.LABS_TO_KEEP
 
 
 def test_another_clock_is_known(changed: Changed, server: Server, bundle: Bundle) -> None:
@@ -373,6 +373,52 @@ def test_connections_that_open_at_once_become_one(entry: NamedContext) -> None:
     sockets = os.environ["XDG_RUNTIME_DIR"]
     lines = [path.read_bytes().decode() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
     assert len([line for line in lines if line.startswith("ssh") and sockets in line]) == 1
+
+
+# The folder there
+
+
+def test_nothing_of_the_user_is_removed(entry: NamedContext, bundle: Bundle) -> None:
+    root = Path(entry.context.workdir)
+    own = root / station.OWN
+    (root / "elsewhere").mkdir()
+    own.mkdir(mode=0o700)
+    old = [root / name for name in ("jobs/mine", "jobs/" + "a" * 24, "labs/1", "labs/2", "labs/3", "labs/4")]
+    old += [own / "jobs" / "mine", own / "labs" / "mine"]
+    for path in old:
+        path.mkdir(parents=True)
+    for path in (own / "jobs", own / "labs"):
+        path.chmod(0o700)
+        (path / "note").write_text("a plain file")
+        (path / ("c" * (24 if path.name == "jobs" else 64))).symlink_to(root / "elsewhere")
+    given_up = own / "jobs" / ("b" * 24)
+    given_up.mkdir()
+    links = sorted(own.glob("*/c*"))
+    for path in (*old, given_up, root / "elsewhere", own / "jobs" / "note"):
+        os.utime(path, (0, 0))
+    for number in range(station.LABS_TO_KEEP + 1):
+        RemoteMachine(entry, lab=SmallLab(f"finish() # {number}")).run(bundle)
+    assert all(path.is_dir() for path in old)
+    assert all(path.is_symlink() for path in links)
+    assert (own / "jobs" / "note").exists()
+    assert (root / "elsewhere").is_dir()
+    assert not given_up.exists()
+    assert len([path for path in (own / "labs").iterdir() if len(path.name) == 64 and not path.is_symlink()]) == 3
+
+
+def test_the_folder_there_is_private(entry: NamedContext, bundle: Bundle, server: Server) -> None:
+    RemoteMachine(entry, lab=SmallLab("finish()")).run(bundle)
+    own = Path(entry.context.workdir) / station.OWN
+    assert not [path for path in (own, *own.rglob("*")) if path.stat().st_mode & 0o077]
+    own.chmod(0o755)
+    for use in (lambda machine: machine.run(bundle), lambda machine: machine.probe()):
+        with pytest.raises(MachineLacks, match=r"station: it must be a real folder that you own"):
+            use(RemoteMachine(entry, lab=SmallLab("finish()")))
+    own.chmod(0o700)
+    own.rename(own.with_name("real"))
+    own.symlink_to(own.with_name("real"))
+    with pytest.raises(MachineLacks, match=r"station: it must be a real folder that you own"):
+        RemoteMachine(entry, lab=SmallLab("finish()")).run(bundle)
 
 
 # Before anything runs

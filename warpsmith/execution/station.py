@@ -18,9 +18,11 @@ import hashlib
 import io
 import json
 import os
+import re
 import select
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tarfile
@@ -37,6 +39,9 @@ OLDEST = (3, 11)
 MARK = b"warpsmith:"
 """Beginning of each event, so that a greeting of the other shell is not taken for one."""
 
+OWN = ".warpsmith-station"
+"""Folder inside the user's folder that holds all that is kept here; nothing outside of it is touched."""
+
 LABS_TO_KEEP = 3
 """Copies of the lab that stay, the last ones that were used."""
 
@@ -50,12 +55,14 @@ _POLL_SECONDS = 0.03
 _TERM_SECONDS, _KILL_SECONDS = 5.0, 10.0
 _FINISHED, _CANCELLED = "exit 0", "cancelled"
 _PR_SET_CHILD_SUBREAPER = 36
+_LAB_NAME, _JOB_NAME = re.compile("[0-9a-f]{64}"), re.compile("[0-9a-f]{24}")
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _CANCEL, _DONE = b"c", b"d"
 
 
 def main() -> None:
     """Serve one request of the connection."""
+    os.umask(0o077)
     request = json.loads(sys.stdin.buffer.readline())
     payload = sys.stdin.buffer.read(request["payload"])
     if sys.version_info < OLDEST:
@@ -64,7 +71,10 @@ def main() -> None:
     root = Path(request["workdir"]).expanduser()
     try:
         root.mkdir(parents=True, exist_ok=True)
-        {"probe": _probe, "lab": _receive_lab, "run": _run}[request["action"]](root, request, payload)
+        if request["action"] == "probe":
+            _probe(root, request)
+        else:
+            {"lab": _receive_lab, "run": _run}[request["action"]](_own_folder(root), request, payload)
     except OSError as error:
         kind = "full" if error.errno in _FULL else "files"
         _send({"event": "error", "kind": kind, "message": f"{error.filename or root}: {error.strerror or error}"})
@@ -75,8 +85,36 @@ def _send(event: Json, payload: bytes = b"") -> None:
     sys.stdout.buffer.flush()
 
 
-def _probe(root: Path, request: Json, payload: bytes) -> None:
+def _own_folder(root: Path) -> Path:
+    """Return the station's own folder, with one for labs and one for jobs; only this user may open it."""
+    own = root / OWN
+    for folder in (own, own / "labs", own / "jobs"):
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        _require_private(folder)
+    return own
+
+
+def _require_private(folder: Path) -> None:
+    state = folder.lstat()
+    if not stat.S_ISDIR(state.st_mode) or state.st_uid != os.geteuid() or state.st_mode & 0o077:
+        raise OSError(errno.EPERM, "it must be a real folder that you own and nobody else can open", str(folder))
+
+
+def _folders(parent: Path, name: re.Pattern[str]) -> list[Path]:
+    """List the real folders with a name that only the station gives."""
+    return [
+        Path(entry)
+        for entry in os.scandir(parent)
+        if name.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)
+    ]
+
+
+def _probe(root: Path, request: Json) -> None:
     """Say what is there, without changing anything but the folder itself."""
+    own = root / OWN
+    if os.path.lexists(own):
+        _require_private(own)
     query = "import importlib.metadata as m, json, sys\nfound = {}\nfor name in json.loads(sys.argv[1]):\n"
     query += "    try: found[name] = m.version(name)\n    except m.PackageNotFoundError: found[name] = None\n"
     query += "print(json.dumps(found))"
@@ -90,8 +128,8 @@ def _probe(root: Path, request: Json, payload: bytes) -> None:
         "host": os.uname().nodename,
         "time": time.time(),
         "free": shutil.disk_usage(root).free,
-        "writable": os.access(root, os.W_OK | os.X_OK),
-        "lab": _lab_sha256(root / "labs" / request["lab"]) == request["lab"],
+        "writable": os.access(own if own.exists() else root, os.W_OK | os.X_OK),
+        "lab": _lab_sha256(own / "labs" / request["lab"]) == request["lab"],
         "packages": json.loads(versions or b"{}"),
     }
     _send(event)
@@ -107,9 +145,9 @@ def _lab_sha256(folder: Path) -> str:
     return total.hexdigest()
 
 
-def _receive_lab(root: Path, request: Json, payload: bytes) -> None:
+def _receive_lab(own: Path, request: Json, payload: bytes) -> None:
     """Put a copy of the lab in place if it is the one that was announced."""
-    folder = root / "labs" / request["lab"]
+    folder = own / "labs" / request["lab"]
     arriving = _unpack(folder, payload)
     if _lab_sha256(arriving) != request["lab"]:
         shutil.rmtree(arriving, ignore_errors=True)
@@ -118,7 +156,7 @@ def _receive_lab(root: Path, request: Json, payload: bytes) -> None:
     if folder.exists():
         shutil.rmtree(folder, ignore_errors=True)
     arriving.rename(folder)
-    labs = sorted(folder.parent.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
+    labs = sorted(_folders(folder.parent, _LAB_NAME), key=lambda path: path.stat().st_mtime, reverse=True)
     for old in labs[LABS_TO_KEEP:]:
         shutil.rmtree(old, ignore_errors=True)
     _send({"event": "lab"})
@@ -143,12 +181,12 @@ def _unpack(folder: Path, data: bytes) -> Path:
     return arriving
 
 
-def _run(root: Path, request: Json, payload: bytes) -> None:
+def _run(own: Path, request: Json, payload: bytes) -> None:
     """Start a job, or join the one of the same bundle, and stay with it until its outcome was taken."""
     if hashlib.sha256(payload).hexdigest() != request["bundle"]:
         _send({"event": "error", "kind": "damaged", "message": "the bundle did not arrive as it was sent"})
         return
-    lab, folder = root / "labs" / request["lab"], root / "jobs" / request["bundle"][:24]
+    lab, folder = own / "labs" / request["lab"], own / "jobs" / request["bundle"][:24]
     if folder.is_dir() and not _is_supervised(folder) and not _has_fresh_outcome(folder):
         shutil.rmtree(folder, ignore_errors=True)  # it was given up, or that machine was started anew meanwhile
     if not folder.is_dir():
@@ -228,7 +266,7 @@ def _has_fresh_outcome(folder: Path) -> bool:
 
 def _sweep(jobs: Path) -> None:
     """Remove the folders of jobs that nobody fetched, and of those that were never started."""
-    for folder in jobs.iterdir() if jobs.is_dir() else ():
+    for folder in _folders(jobs, _JOB_NAME):
         if time.time() - folder.stat().st_mtime > IDLE_SECONDS and not _is_supervised(folder):
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -309,9 +347,9 @@ def _kill_descendants(root: int) -> None:
 
 def _descendants(root: int) -> list[int]:
     parents = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
+    for file in Path("/proc").glob("[0-9]*/stat"):
         try:
-            parents[int(stat.parent.name)] = int(stat.read_text(errors="replace").rpartition(")")[2].split()[1])
+            parents[int(file.parent.name)] = int(file.read_text(errors="replace").rpartition(")")[2].split()[1])
         except OSError:
             continue
     below = {root}
