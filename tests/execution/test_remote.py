@@ -256,6 +256,67 @@ def test_an_interrupted_command_cancels_the_job(entry: NamedContext, bundle: Bun
     wait_until(lambda: not jobs(entry))
 
 
+def test_a_cancel_removes_a_job_that_has_ended(entry: NamedContext, bundle: Bundle) -> None:
+    def interrupt(line: str) -> None:
+        if line == "done":
+            wait_until(lambda: (jobs(entry)[0] / "ended").exists())
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        RemoteMachine(entry, interrupt, SmallLab("tell('done'); finish()")).run(bundle)
+    wait_until(lambda: not jobs(entry))
+
+
+def test_another_lab_python_node_or_environment_is_another_job(
+    changed: Changed, bundle: Bundle, server: Server, start_client: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry, count = changed(grace=20, variables=("TRITON_DEBUG",)), Path(server.folder) / "count-of-others"
+    text = f"""
+        open("{count}", "a").write("x")
+        time.sleep(0.5)
+        finish()
+    """
+    leave_outcome(start_client(entry, bundle, text), entry)
+    monkeypatch.setenv("TRITON_DEBUG", "1")
+    RemoteMachine(entry, lab=SmallLab(text)).run(bundle)
+    monkeypatch.delenv("TRITON_DEBUG")
+    RemoteMachine(entry, lab=SmallLab(text.replace("finish()", "finish() # other"))).run(bundle)
+    python = changed(grace=20, variables=("TRITON_DEBUG",), python=server.python())
+    other = altered(server, "import sys; sys.executable = '/bin/true'")
+    with pytest.raises(MachineFailed, match="without an outcome"):
+        RemoteMachine(changed(grace=20, variables=("TRITON_DEBUG",), python=other), lab=SmallLab(text)).run(bundle)
+    elsewhere = altered(server, "import os; node = os.uname; os.uname = lambda: type('N', (), {'nodename': 'n2'})")
+    RemoteMachine(changed(grace=20, python=elsewhere), lab=SmallLab(text)).run(bundle)
+    assert count.read_text() == "xxxx", "each of them ran"
+    RemoteMachine(python, lab=SmallLab(text)).run(bundle)
+    assert count.read_text() == "xxxx", "the first one's outcome is still there for the same client"
+
+
+def test_an_outcome_is_handed_over_within_the_grace(
+    changed: Changed, bundle: Bundle, server: Server, start_client: Start
+) -> None:
+    entry, count = changed(grace=20), Path(server.folder) / "count-of-late"
+    text = f"""
+        open("{count}", "a").write("x")
+        time.sleep(0.5)
+        finish()
+    """
+    leave_outcome(start_client(entry, bundle, text), entry)
+    end = jobs(entry)[0] / "ended"
+    os.utime(end, (time.time() - 21,) * 2)
+    RemoteMachine(entry, lab=SmallLab(text)).run(bundle)
+    assert count.read_text() == "xx"
+
+
+def leave_outcome(client: subprocess.Popen[bytes], entry: NamedContext) -> None:
+    """Stop a client before it fetches the outcome of its job, and kill it afterwards."""
+    wait_until(lambda: jobs(entry))
+    client.send_signal(signal.SIGSTOP)
+    wait_until(lambda: (jobs(entry)[0] / "ended").exists())
+    client.kill()
+    client.wait()
+
+
 def test_ctrl_c_in_a_terminal_cancels_the_job(
     changed: Changed, bundle: Bundle, server: Server, start_client: Start
 ) -> None:

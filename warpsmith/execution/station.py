@@ -45,9 +45,6 @@ OWN = ".warpsmith-station"
 LABS_TO_KEEP = 3
 """Copies of the lab that stay, the last ones that were used."""
 
-FRESH_SECONDS = 3600.0
-"""Age up to which an outcome that nobody fetched is handed to the next who asks for the same job."""
-
 IDLE_SECONDS = 86400.0
 """Age after which the folder of a job that nobody fetched is removed."""
 
@@ -182,12 +179,12 @@ def _unpack(folder: Path, data: bytes) -> Path:
 
 
 def _run(own: Path, request: Json, payload: bytes) -> None:
-    """Start a job, or join the one of the same bundle, and stay with it until its outcome was taken."""
+    """Start a job, or join the same one, and stay with it until its outcome was taken."""
     if hashlib.sha256(payload).hexdigest() != request["bundle"]:
         _send({"event": "error", "kind": "damaged", "message": "the bundle did not arrive as it was sent"})
         return
-    lab, folder = own / "labs" / request["lab"], own / "jobs" / request["bundle"][:24]
-    if folder.is_dir() and not _is_supervised(folder) and not _has_fresh_outcome(folder):
+    lab, folder = own / "labs" / request["lab"], own / "jobs" / _job_name(request)
+    if folder.is_dir() and not _is_supervised(folder) and not _has_fresh_outcome(folder, request["grace"]):
         shutil.rmtree(folder, ignore_errors=True)  # it was given up, or that machine was started anew meanwhile
     if not folder.is_dir():
         if _lab_sha256(lab) != request["lab"]:
@@ -206,6 +203,13 @@ def _run(own: Path, request: Json, payload: bytes) -> None:
     _attend(folder)
 
 
+def _job_name(request: Json) -> str:
+    """Return the name of a job's folder: the same only for the same work in the same surroundings."""
+    parts = [request[part] for part in ("bundle", "lab", "module", "environment")]
+    identity = json.dumps([*parts, sys.executable, os.uname().nodename], sort_keys=True)
+    return hashlib.sha256(identity.encode()).hexdigest()[:24]
+
+
 def _attend(folder: Path) -> None:
     """Renew the lease for each message of the other end, pass progress on, and hand the outcome over."""
     position, ended, open_end = 0, False, True
@@ -216,7 +220,7 @@ def _attend(folder: Path) -> None:
             if _DONE in message:
                 shutil.rmtree(folder, ignore_errors=True)
             if _CANCEL in message:
-                (folder / "cancel").touch()
+                _cancel(folder)
             open_end = bool(message) and _DONE not in message
             if message and folder.is_dir():
                 os.utime(folder / "lease")
@@ -233,6 +237,14 @@ def _attend(folder: Path) -> None:
                 _send({"event": "progress", "line": json.loads(line)})
         if ended:
             _send_outcome(folder)
+
+
+def _cancel(folder: Path) -> None:
+    """Let the supervisor end the job and remove its folder, or remove it if the job has ended."""
+    with contextlib.suppress(FileNotFoundError):
+        (folder / "cancel").touch()
+    if _has_ended(folder):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _send_outcome(folder: Path) -> None:
@@ -259,9 +271,13 @@ def _is_supervised(folder: Path) -> bool:
     return False
 
 
-def _has_fresh_outcome(folder: Path) -> bool:
+def _has_ended(folder: Path) -> bool:
+    return (folder / "ended").exists() or not _is_supervised(folder)
+
+
+def _has_fresh_outcome(folder: Path, grace: float) -> bool:
     end = folder / "ended"
-    return end.exists() and end.read_text() == _FINISHED and time.time() - end.stat().st_mtime < FRESH_SECONDS
+    return end.exists() and end.read_text() == _FINISHED and 0 <= time.time() - end.stat().st_mtime < grace
 
 
 def _sweep(jobs: Path) -> None:
