@@ -436,6 +436,82 @@ def test_connections_that_open_at_once_become_one(entry: NamedContext) -> None:
     assert len([line for line in lines if line.startswith("ssh") and sockets in line]) == 1
 
 
+# Several clients
+
+
+def test_clients_at_once_share_one_job(changed: Changed, bundle: Bundle, server: Server) -> None:
+    entry, count = changed(grace=20), Path(server.folder) / "count-at-once"
+    lab = SmallLab(f"open('{count}', 'a').write('x'); time.sleep(1); finish()")
+    left = Path(entry.context.workdir) / station.OWN / "arriving"
+    RemoteMachine(entry, lab=lab).probe()
+    outcomes, errors = [], []
+
+    def run() -> None:
+        try:
+            outcomes.append(RemoteMachine(entry, lab=lab).run(bundle))
+        except Exception as error:
+            errors.append(error)
+
+    for number in (1, 2):
+        threads = [threading.Thread(target=run) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert errors == []
+        assert len(outcomes) == 4 * number
+        assert count.read_text() == "x" * number
+        assert jobs(entry) == []
+        left.mkdir()  # as a station leaves it that was killed
+        (left / "outcome.json").touch()
+
+
+def test_a_job_that_another_client_cancels_starts_anew(
+    changed: Changed, bundle: Bundle, server: Server, start_client: Start
+) -> None:
+    entry, count, go = changed(grace=20), Path(server.folder) / "count-of-cancels", Path(server.folder) / "go"
+    text = f"""
+        open("{count}", "a").write("x")
+        tell("begun")
+        while not os.path.exists("{go}"): time.sleep(0.02)
+        finish()
+    """
+    first, begun = start_client(entry, bundle, text), []
+
+    def tell(line: str) -> None:
+        if line == "begun":
+            begun.append(line)
+            if len(begun) == 1:
+                os.killpg(first.pid, signal.SIGINT)
+            else:
+                go.touch()
+
+    wait_until(count.exists)
+    RemoteMachine(entry, tell, SmallLab(text)).run(bundle)
+    assert count.read_text() == "xx"
+    assert jobs(entry) == []
+
+
+def test_the_lab_of_a_running_job_stays(
+    changed: Changed, bundle: Bundle, server: Server, start_client: Start
+) -> None:
+    entry, go = changed(grace=20), Path(server.folder) / "go-with-lab"
+    text = f"""
+        while not os.path.exists("{go}"): time.sleep(0.02)
+        finish()
+    """
+    client = start_client(entry, bundle, text)
+    wait_until(lambda: jobs(entry))
+    (lab,) = (Path(entry.context.workdir) / station.OWN / "labs").iterdir()
+    node = lab.stat().st_ino
+    for number in range(station.LABS_TO_KEEP + 1):
+        RemoteMachine(entry, lab=SmallLab(f"# {number}")).bring_lab()
+    RemoteMachine(entry, lab=SmallLab(text)).bring_lab()
+    assert lab.stat().st_ino == node, "a whole lab is not replaced"
+    go.touch()
+    assert client.wait() == 0
+
+
 # The folder there
 
 

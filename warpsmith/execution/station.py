@@ -27,6 +27,7 @@ import subprocess
 import sys
 import tarfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +52,7 @@ IDLE_SECONDS = 86400.0
 _POLL_SECONDS = 0.03
 _TERM_SECONDS, _KILL_SECONDS = 5.0, 10.0
 _FINISHED, _CANCELLED = "exit 0", "cancelled"
+_DESCRIPTORS = 64
 _PR_SET_CHILD_SUBREAPER = 36
 _LAB_NAME, _JOB_NAME = re.compile("[0-9a-f]{64}"), re.compile("[0-9a-f]{24}")
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -142,27 +144,43 @@ def _lab_sha256(folder: Path) -> str:
     return total.hexdigest()
 
 
+@contextlib.contextmanager
+def _alone(own: Path) -> Iterator[None]:
+    """Hold the one lock under which folders appear, vanish and are looked up."""
+    lock = os.open(own / "lock", os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        fcntl.flock(lock, fcntl.LOCK_UN)  # a process that was forked meanwhile has it too
+        os.close(lock)
+
+
 def _receive_lab(own: Path, request: Json, payload: bytes) -> None:
-    """Put a copy of the lab in place if it is the one that was announced."""
+    """Put a copy of the lab in place if it is the one that was announced; one that is whole already stays."""
     folder = own / "labs" / request["lab"]
-    arriving = _unpack(folder, payload)
-    if _lab_sha256(arriving) != request["lab"]:
-        shutil.rmtree(arriving, ignore_errors=True)
-        _send({"event": "error", "kind": "damaged", "message": "the lab did not arrive as it was sent"})
-        return
-    if folder.exists():
-        shutil.rmtree(folder, ignore_errors=True)
-    arriving.rename(folder)
-    labs = sorted(_folders(folder.parent, _LAB_NAME), key=lambda path: path.stat().st_mtime, reverse=True)
-    for old in labs[LABS_TO_KEEP:]:
-        shutil.rmtree(old, ignore_errors=True)
+    with _alone(own):
+        if _lab_sha256(folder) != request["lab"]:
+            arriving = _unpack(own / "arriving", payload)
+            if _lab_sha256(arriving) != request["lab"]:
+                shutil.rmtree(arriving, ignore_errors=True)
+                _send({"event": "error", "kind": "damaged", "message": "the lab did not arrive as it was sent"})
+                return
+            shutil.rmtree(folder, ignore_errors=True)
+            arriving.rename(folder)
+        os.utime(folder)
+        labs = sorted(_folders(folder.parent, _LAB_NAME), key=lambda path: path.stat().st_mtime, reverse=True)
+        jobs = [job for job in _folders(own / "jobs", _JOB_NAME) if _is_supervised(job)]
+        used = {(job / "lab").read_text() for job in jobs}
+        for old in labs[LABS_TO_KEEP:]:
+            if old.name not in used:
+                shutil.rmtree(old, ignore_errors=True)
     _send({"event": "lab"})
 
 
-def _unpack(folder: Path, data: bytes) -> Path:
-    """Unpack an archive beside the folder that it is for; on failure nothing of it stays."""
-    arriving = folder.with_name(f".{folder.name}-{os.getpid()}")
-    folder.parent.mkdir(parents=True, exist_ok=True)
+def _unpack(arriving: Path, data: bytes) -> Path:
+    """Unpack an archive into a new folder, in place of what a killed process left; on failure nothing stays."""
+    shutil.rmtree(arriving, ignore_errors=True)
     try:
         with tarfile.open(fileobj=io.BytesIO(data)) as archive:
             for member in archive:
@@ -183,24 +201,46 @@ def _run(own: Path, request: Json, payload: bytes) -> None:
     if hashlib.sha256(payload).hexdigest() != request["bundle"]:
         _send({"event": "error", "kind": "damaged", "message": "the bundle did not arrive as it was sent"})
         return
-    lab, folder = own / "labs" / request["lab"], own / "jobs" / _job_name(request)
-    if folder.is_dir() and not _is_supervised(folder) and not _has_fresh_outcome(folder, request["grace"]):
-        shutil.rmtree(folder, ignore_errors=True)  # it was given up, or that machine was started anew meanwhile
-    if not folder.is_dir():
-        if _lab_sha256(lab) != request["lab"]:
-            _send({"event": "lab needed"})
-            return
-        os.utime(lab)
-        _sweep(folder.parent)
-        arriving = _unpack(folder, payload)
-        (arriving / "lease").touch()
-        (arriving / "bundle").write_text(request["bundle"])
-        lock = os.open(arriving / "supervisor", os.O_CREAT | os.O_RDWR, 0o600)
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        arriving.rename(folder)
-        _start_supervisor(folder, lab, request, lock)
+    folder = own / "jobs" / _job_name(request)
+    lease = _place_job(own, folder, request, payload)
+    if lease is None:
+        _send({"event": "lab needed"})
+        return
     _send({"event": "started", "folder": str(folder), "time": time.time()})
-    _attend(folder)
+    while lease is not None and not _attend(own, folder, lease):  # another client cancelled it: start anew
+        os.close(lease)
+        lease = _place_job(own, folder, request, payload)
+
+
+def _place_job(own: Path, folder: Path, request: Json, payload: bytes) -> int | None:
+    """Start a job unless it runs or has a fresh outcome.
+
+    Returns:
+        Its lease, locked as that of a client, or None if the lab must be brought first.
+    """
+    lab = own / "labs" / request["lab"]
+    with _alone(own):
+        if folder.is_dir() and _has_ended(folder) and not _has_fresh_outcome(folder, request["grace"]):
+            shutil.rmtree(
+                folder, ignore_errors=True
+            )  # it was given up, or that machine was started anew meanwhile
+        if not folder.is_dir():
+            if _lab_sha256(lab) != request["lab"]:
+                return None
+            os.utime(lab)
+            _sweep(folder.parent)
+            arriving = _unpack(own / "arriving", payload)
+            (arriving / "lease").touch()
+            (arriving / "bundle").write_text(request["bundle"])
+            (arriving / "lab").write_text(request["lab"])
+            lock = os.open(arriving / "supervisor", os.O_CREAT | os.O_RDWR, 0o600)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            arriving.rename(folder)
+            _start_supervisor(folder, lab, request, lock)
+        lease = os.open(folder / "lease", os.O_RDWR)
+        fcntl.flock(lease, fcntl.LOCK_SH)
+        os.utime(lease)
+    return lease
 
 
 def _job_name(request: Json) -> str:
@@ -210,51 +250,68 @@ def _job_name(request: Json) -> str:
     return hashlib.sha256(identity.encode()).hexdigest()[:24]
 
 
-def _attend(folder: Path) -> None:
-    """Renew the lease for each message of the other end, pass progress on, and hand the outcome over."""
-    position, ended, open_end = 0, False, True
+def _attend(own: Path, folder: Path, lease: int) -> bool:
+    """Renew the lease for each message of the other end, pass progress on, and hand the outcome over.
+
+    Returns:
+        False if somebody else removed the job before its outcome was handed over.
+    """
+    position, ended = 0, False
     progress = folder / "progress"
-    while open_end:
+    while True:
         if select.select([0], [], [], _POLL_SECONDS)[0]:
             message = os.read(0, 4096)
-            if _DONE in message:
-                shutil.rmtree(folder, ignore_errors=True)
             if _CANCEL in message:
-                _cancel(folder)
-            open_end = bool(message) and _DONE not in message
-            if message and folder.is_dir():
-                os.utime(folder / "lease")
+                _cancel(own, folder)
+            elif _DONE in message:
+                _leave(own, folder, lease)
+            if not message or _CANCEL in message or _DONE in message:
+                return True
+            os.utime(lease)
         if ended:
             continue
-        ended = (folder / "ended").exists() or not _is_supervised(folder)
-        if progress.exists() and progress.stat().st_size > position:
-            with progress.open("rb") as file:
-                file.seek(position)
-                lines = file.read()
-            whole = lines[: lines.rfind(b"\n") + 1]
-            position += len(whole)
-            for line in whole.splitlines():
-                _send({"event": "progress", "line": json.loads(line)})
-        if ended:
-            _send_outcome(folder)
+        try:
+            ended = _has_ended(folder)
+            if progress.exists() and progress.stat().st_size > position:
+                with progress.open("rb") as file:
+                    file.seek(position)
+                    lines = file.read()
+                whole = lines[: lines.rfind(b"\n") + 1]
+                position += len(whole)
+                for line in whole.splitlines():
+                    _send({"event": "progress", "line": json.loads(line)})
+            if ended:
+                with _alone(own):
+                    event, data = _outcome(folder)
+                _send(event, data)
+        except FileNotFoundError:
+            return False
 
 
-def _cancel(folder: Path) -> None:
+def _cancel(own: Path, folder: Path) -> None:
     """Let the supervisor end the job and remove its folder, or remove it if the job has ended."""
-    with contextlib.suppress(FileNotFoundError):
+    with _alone(own), contextlib.suppress(FileNotFoundError):
         (folder / "cancel").touch()
-    if _has_ended(folder):
+        if _has_ended(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _leave(own: Path, folder: Path, lease: int) -> None:
+    """Remove a job whose outcome was fetched, unless another client is still there to fetch it."""
+    with _alone(own), contextlib.suppress(BlockingIOError):
+        fcntl.flock(lease, fcntl.LOCK_EX | fcntl.LOCK_NB)
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _send_outcome(folder: Path) -> None:
+def _outcome(folder: Path) -> tuple[Json, bytes]:
+    """Return the event of a job's end, and the bytes that follow it; raises FileNotFoundError if it is gone."""
     outcome, end, log = (folder / name for name in ("outcome.json", "ended", "log"))
+    free = shutil.disk_usage(folder).free
     data = outcome.read_bytes() if outcome.exists() else b""
     reason = end.read_text() if end.exists() else "died"
     tail = log.read_bytes()[-2000:].decode(errors="replace") if log.exists() else ""
-    free = shutil.disk_usage(folder).free
     event = {"event": "ended", "reason": reason, "log": tail, "free": free, "size": len(data)}
-    _send({**event, "sha256": hashlib.sha256(data).hexdigest()}, data)
+    return {**event, "sha256": hashlib.sha256(data).hexdigest()}, data
 
 
 def _is_supervised(folder: Path) -> bool:
@@ -288,7 +345,7 @@ def _sweep(jobs: Path) -> None:
 
 
 def _start_supervisor(folder: Path, lab: Path, request: Json, lock: int) -> None:
-    """Leave a process behind that is no child of the connection and holds none of its streams."""
+    """Leave a process behind that is no child of the connection and holds none of its files but the lock."""
     if child := os.fork():
         os.close(lock)
         os.waitpid(child, 0)
@@ -298,6 +355,8 @@ def _start_supervisor(folder: Path, lab: Path, request: Json, lock: int) -> None
         if os.fork() == 0:
             for descriptor in (0, 1, 2):
                 os.dup2(os.open(os.devnull, os.O_RDWR), descriptor)
+            os.closerange(3, lock)
+            os.closerange(lock + 1, lock + _DESCRIPTORS)
             _supervise(folder, lab, request)
     finally:
         os._exit(0)
@@ -323,12 +382,13 @@ def _supervise(folder: Path, lab: Path, request: Json) -> None:
         with contextlib.suppress(subprocess.TimeoutExpired):
             job.wait(_TERM_SECONDS)
     _kill_descendants(os.getpid())
-    if reason == _CANCELLED:
-        shutil.rmtree(folder, ignore_errors=True)
-    elif folder.is_dir():
-        unfinished = folder / ".ended"
-        unfinished.write_text(reason)
-        unfinished.rename(folder / "ended")
+    with _alone(folder.parent.parent):
+        if reason == _CANCELLED or (folder / "cancel").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+        elif folder.is_dir():
+            unfinished = folder / ".ended"
+            unfinished.write_text(reason)
+            unfinished.rename(folder / "ended")
 
 
 def _watch(folder: Path, job: subprocess.Popen[bytes], grace: float) -> str:
