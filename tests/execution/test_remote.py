@@ -188,6 +188,36 @@ def test_a_killed_client_leaves_nothing_running(
     assert (jobs(entry)[0] / "ended").read_text() == "abandoned"
 
 
+def test_a_killed_supervisor_takes_its_job_along(entry: NamedContext, bundle: Bundle) -> None:
+    def kill(line: str) -> None:
+        if line.isdigit():
+            pids.append(int(line))
+            os.kill(read_parent(int(line)), signal.SIGKILL)
+
+    pids: list[int] = []
+    with pytest.raises(MachineFailed, match=r"ended \(died\) without an outcome"):
+        RemoteMachine(entry, kill, SmallLab("tell(str(os.getpid())); time.sleep(300)")).run(bundle)
+    wait_until(lambda: not runs(pids[0]))
+
+
+def read_parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def test_a_process_of_another_user_stops_no_killing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def kill(pid: int, _: int) -> None:
+        asked.append(pid)
+        if pid == 1:
+            raise PermissionError
+
+    asked: list[int] = []
+    monkeypatch.setattr(station, "_KILL_SECONDS", 0.1)
+    monkeypatch.setattr(station, "_descendants", lambda _: [1, 2**22 + 1])
+    monkeypatch.setattr(station.os, "kill", kill)
+    station._kill_descendants(os.getpid())
+    assert {1, 2**22 + 1} <= set(asked)
+
+
 def test_the_next_client_takes_over_from_a_killed_one(
     changed: Changed, bundle: Bundle, server: Server, start_client: Start
 ) -> None:

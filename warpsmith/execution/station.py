@@ -53,7 +53,7 @@ _POLL_SECONDS = 0.03
 _TERM_SECONDS, _KILL_SECONDS = 5.0, 10.0
 _FINISHED, _CANCELLED = "exit 0", "cancelled"
 _DESCRIPTORS = 64
-_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _LAB_NAME, _JOB_NAME = re.compile("[0-9a-f]{64}"), re.compile("[0-9a-f]{24}")
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _CANCEL, _DONE = b"c", b"d"
@@ -364,7 +364,14 @@ def _start_supervisor(folder: Path, lab: Path, request: Json, lock: int) -> None
 
 def _supervise(folder: Path, lab: Path, request: Json) -> None:
     """Run the job until it ends, is cancelled, or nobody renews its lease."""
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    library, supervisor = ctypes.CDLL(None), os.getpid()
+    library.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+    def die_with_supervisor() -> None:
+        library.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != supervisor:
+            os._exit(1)  # it died before
+
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     environment |= {**request["environment"], "PYTHONPATH": str(lab)}
     with (folder / "log").open("wb") as log:
@@ -375,6 +382,7 @@ def _supervise(folder: Path, lab: Path, request: Json) -> None:
             stderr=log,
             cwd=folder,
             env=environment,
+            preexec_fn=die_with_supervisor,
         )
     reason = _watch(folder, job, request["grace"])
     if job.poll() is None:
@@ -415,7 +423,7 @@ def _kill_descendants(root: int) -> None:
     deadline = time.monotonic() + _KILL_SECONDS
     while (pids := _descendants(root)) and time.monotonic() < deadline:
         for pid in pids:
-            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            with contextlib.suppress(ProcessLookupError, ChildProcessError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, os.WNOHANG)
         time.sleep(_POLL_SECONDS)
