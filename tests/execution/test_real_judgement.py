@@ -67,4 +67,7 @@ def test_a_version_is_checked_there_and_a_wrong_one_fails(
     assert {evaluation.provenance.context for evaluation in found} == {"lab"}
     assert found[0].provenance.solution == "kernels/square/cpp/v1.cpp"
     assert not list((Path(entry.context.workdir) / station.OWN / "jobs").iterdir())
+    assert not list(Path(entry.context.workdir).rglob("__pycache__")), (
+        "else the lab would be brought again each time"
+    )
     assert remote.MODULE == "warpsmith.campaign.jobs.perform"

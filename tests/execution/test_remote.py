@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import py_compile
 import signal
 import subprocess
 import sys
@@ -382,6 +383,28 @@ def test_a_changed_lab_there_is_brought_again(entry: NamedContext, bundle: Bundl
     performer.write_text(performer.read_text().replace("finish()", "sys.exit(9)"))
     machine.run(bundle)
     assert len([line for line in lines if "bringing the lab" in line]) == 2
+
+
+def test_bytecode_in_the_lab_does_not_run(entry: NamedContext, bundle: Bundle, tmp_path: Path) -> None:
+    class TwoModules(SmallLab):
+        @property
+        def contents(self) -> dict[str, bytes]:  # type: ignore[override]
+            return super().contents | {"judge.py": b"SAYS = 'sent'\n"}
+
+    lines: list[str] = []
+    lab = TwoModules(
+        "import judge; subprocess.run([sys.executable, '-c', 'import judge']); tell(judge.SAYS); finish()"
+    )
+    RemoteMachine(entry, lines.append, lab).run(bundle)
+    (folder,) = (Path(entry.context.workdir) / station.OWN / "labs").iterdir()
+    assert sorted(path.name for path in folder.iterdir()) == ["judge.py", "performer.py"]
+    planted = tmp_path / "judge.py"
+    planted.write_text("SAYS = 'else'\n")
+    target = folder / "__pycache__" / f"judge.{sys.implementation.cache_tag}.pyc"
+    py_compile.compile(str(planted), str(target), invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+    RemoteMachine(entry, lines.append, lab).run(bundle)
+    assert [line for line in lines if line in ("sent", "else")] == ["sent", "sent"]
+    assert not target.exists()
 
 
 def test_old_labs_go(entry: NamedContext, bundle: Bundle) -> None:

@@ -135,12 +135,11 @@ def _probe(root: Path, request: Json) -> None:
 
 
 def _lab_sha256(folder: Path) -> str:
-    """Return the hash over a copy's files, without the bytecode that Python adds."""
+    """Return the hash over all of a copy's files; bytecode counts too, since Python would run it."""
     total = hashlib.sha256()
     paths = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
     for name, path in sorted(paths.items()):
-        if "__pycache__" not in path.parts:
-            total.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+        total.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
     return total.hexdigest()
 
 
@@ -373,7 +372,7 @@ def _supervise(folder: Path, lab: Path, request: Json) -> None:
             os._exit(1)  # it died before
 
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    environment |= {**request["environment"], "PYTHONPATH": str(lab)}
+    environment |= {**request["environment"], "PYTHONPATH": str(lab), "PYTHONDONTWRITEBYTECODE": "1"}
     with (folder / "log").open("wb") as log:
         job = subprocess.Popen(
             [sys.executable, "-P", "-m", request["module"], str(folder)],
