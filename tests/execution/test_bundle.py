@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import os
 import tarfile
 from pathlib import Path
 
@@ -42,10 +43,14 @@ def pack(project: Project) -> Bundle:
     return pack_job(project, JOB, folder / "v2.cpp", folder / "v1.cpp")
 
 
+def unpack(bundle: Bundle) -> dict[str, bytes]:
+    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(bundle.data))) as archive:
+        return {member.name: archive.extractfile(member).read() for member in archive}  # type: ignore[union-attr]
+
+
 def test_what_a_judgement_needs_travels_and_nothing_else(full: Project, tmp_path: Path) -> None:
     bundle = pack(full)
-    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(bundle.data))) as archive:
-        contents = {member.name: archive.extractfile(member).read() for member in archive}  # type: ignore[union-attr]
+    contents = unpack(bundle)
     assert set(contents) == {
         "job.json", "project/warpsmith.toml", "project/ops/op/definition.py", "project/ops/op/helper.py",
         "project/ops/op/captured.safetensors", "project/ops/op/cpp/v1.cpp", "project/ops/op/cpp/v2.cpp",
@@ -75,3 +80,47 @@ def test_what_cannot_travel(full: Project) -> None:
     outside = Project(full.root, full.root.parent / "elsewhere", full.devlog, full.knowledge)
     with pytest.raises(Misuse, match="lies outside of the project"):
         pack_job(outside, JOB)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ops/op/definition.py", "ops/op/helper.py", "ops/op/captured.safetensors", "ops/op/cpp/v1.cpp",
+        "ops/op/cpp/v2.cpp", "docs/knowledge/hardware/cpu.md", "docs/knowledge/hardware/measured/cpu-1.json",
+    ],
+)  # fmt: skip
+def test_a_link_sends_no_file_from_elsewhere(
+    full: Project, name: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    key = tmp_path_factory.mktemp("home") / "id"
+    key.write_text("secret")
+    path = full.root / name
+    for target in (key, Path("/proc/self/environ"), key.with_name("missing")):
+        path.unlink()
+        path.symlink_to(target)
+        with pytest.raises(Misuse, match=r"leads to .*, outside of the project; put the file itself there\.$"):
+            pack(full)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(Misuse, match="is no regular file"):
+        pack(full)
+
+
+def test_a_folder_that_leads_elsewhere(full: Project, tmp_path_factory: pytest.TempPathFactory) -> None:
+    elsewhere = tmp_path_factory.mktemp("home") / "op"
+    (full.kernels / "op").rename(elsewhere)
+    (full.kernels / "op").symlink_to(elsewhere)
+    with pytest.raises(Misuse, match="outside of the project"):
+        pack(full)
+
+
+def test_a_link_inside_the_project_keeps_its_name(full: Project) -> None:
+    (full.root / "lib").mkdir()
+    (full.kernels / "op" / "helper.py").rename(full.root / "lib" / "shared.py")
+    (full.kernels / "op" / "helper.py").symlink_to(full.root / "lib" / "shared.py")
+    (full.kernels / "op").rename(full.root / "lib" / "op")
+    (full.kernels / "op").symlink_to(full.root / "lib" / "op")
+    contents = unpack(pack(full))
+    assert contents["project/ops/op/helper.py"] == b"ops/op/helper.py"
+    assert "project/ops/op/cpp/v2.cpp" in contents
+    assert not [name for name in contents if "lib" in name]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from warpsmith.core.evaluation import Evaluation
-from warpsmith.execution import remote
+from warpsmith.execution import remote, station
 from warpsmith.execution.contexts import NamedContext
 
 DEFINITION = """\
@@ -66,5 +66,8 @@ def test_a_version_is_checked_there_and_a_wrong_one_fails(
     assert [evaluation.correct for evaluation in found] == [True, False]
     assert {evaluation.provenance.context for evaluation in found} == {"lab"}
     assert found[0].provenance.solution == "kernels/square/cpp/v1.cpp"
-    assert not list((Path(entry.context.workdir) / "jobs").iterdir())
+    assert not list((Path(entry.context.workdir) / station.OWN / "jobs").iterdir())
+    assert not list(Path(entry.context.workdir).rglob("__pycache__")), (
+        "else the lab would be brought again each time"
+    )
     assert remote.MODULE == "warpsmith.campaign.jobs.perform"

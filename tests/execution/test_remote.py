@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import py_compile
 import signal
 import subprocess
 import sys
@@ -44,7 +45,7 @@ def runs(pid: int) -> bool:
 
 
 def jobs(entry: NamedContext) -> list[Path]:
-    return sorted((Path(entry.context.workdir) / "jobs").glob("[!.]*"))
+    return sorted((Path(entry.context.workdir) / station.OWN / "jobs").glob("[!.]*"))
 
 
 def end_connections(server: Server) -> None:
@@ -70,7 +71,7 @@ def test_a_job_runs_there_and_leaves_no_folder(entry: NamedContext, bundle: Bund
     assert abs(found.skew) < 5
     assert [getattr(line, "share", None) for line in lines if line == "half"] == [0.5]
     assert jobs(entry) == []
-    assert [path.name for path in (Path(entry.context.workdir) / "labs").iterdir()] == [lab.sha256]
+    assert [path.name for path in (Path(entry.context.workdir) / station.OWN / "labs").iterdir()] == [lab.sha256]
     again: list[str] = []
     RemoteMachine(entry, again.append, lab).run(bundle)
     assert again == ["half"], "the lab is there already"
@@ -197,6 +198,36 @@ def test_a_killed_client_leaves_nothing_running(
     assert (jobs(entry)[0] / "ended").read_text() == "abandoned"
 
 
+def test_a_killed_supervisor_takes_its_job_along(entry: NamedContext, bundle: Bundle) -> None:
+    def kill(line: str) -> None:
+        if line.isdigit():
+            pids.append(int(line))
+            os.kill(read_parent(int(line)), signal.SIGKILL)
+
+    pids: list[int] = []
+    with pytest.raises(MachineFailed, match=r"ended \(died\) without an outcome"):
+        RemoteMachine(entry, kill, SmallLab("tell(str(os.getpid())); time.sleep(300)")).run(bundle)
+    wait_until(lambda: not runs(pids[0]))
+
+
+def read_parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def test_a_process_of_another_user_stops_no_killing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def kill(pid: int, _: int) -> None:
+        asked.append(pid)
+        if pid == 1:
+            raise PermissionError
+
+    asked: list[int] = []
+    monkeypatch.setattr(station, "_KILL_SECONDS", 0.1)
+    monkeypatch.setattr(station, "_descendants", lambda _: [1, 2**22 + 1])
+    monkeypatch.setattr(station.os, "kill", kill)
+    station._kill_descendants(os.getpid())
+    assert {1, 2**22 + 1} <= set(asked)
+
+
 def test_the_next_client_takes_over_from_a_killed_one(
     changed: Changed, bundle: Bundle, server: Server, start_client: Start
 ) -> None:
@@ -239,7 +270,7 @@ def client_script(entry: NamedContext, text: str, bundle: Path) -> str:
 import sys; sys.path[:0] = {[str(Path(__file__).parent), *sys.path]!r}
 from small_lab import SmallLab
 from pathlib import Path
-from warpsmith.execution import remote
+from warpsmith.execution import remote, station
 from warpsmith.execution.bundle import Bundle
 from warpsmith.execution.contexts import Context, NamedContext
 from warpsmith.execution.job import Job
@@ -263,6 +294,67 @@ def test_an_interrupted_command_cancels_the_job(entry: NamedContext, bundle: Bun
         RemoteMachine(entry, interrupt, lab).run(bundle)
     wait_until(lambda: not runs(pids[0]))
     wait_until(lambda: not jobs(entry))
+
+
+def test_a_cancel_removes_a_job_that_has_ended(entry: NamedContext, bundle: Bundle) -> None:
+    def interrupt(line: str) -> None:
+        if line == "done":
+            wait_until(lambda: (jobs(entry)[0] / "ended").exists())
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        RemoteMachine(entry, interrupt, SmallLab("tell('done'); finish()")).run(bundle)
+    wait_until(lambda: not jobs(entry))
+
+
+def test_another_lab_python_node_or_environment_is_another_job(
+    changed: Changed, bundle: Bundle, server: Server, start_client: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry, count = changed(grace=20, variables=("TRITON_DEBUG",)), Path(server.folder) / "count-of-others"
+    text = f"""
+        open("{count}", "a").write("x")
+        time.sleep(0.5)
+        finish()
+    """
+    leave_outcome(start_client(entry, bundle, text), entry)
+    monkeypatch.setenv("TRITON_DEBUG", "1")
+    RemoteMachine(entry, lab=SmallLab(text)).run(bundle)
+    monkeypatch.delenv("TRITON_DEBUG")
+    RemoteMachine(entry, lab=SmallLab(text.replace("finish()", "finish() # other"))).run(bundle)
+    python = changed(grace=20, variables=("TRITON_DEBUG",), python=server.python())
+    other = altered(server, "import sys; sys.executable = '/bin/true'")
+    with pytest.raises(MachineFailed, match="without an outcome"):
+        RemoteMachine(changed(grace=20, variables=("TRITON_DEBUG",), python=other), lab=SmallLab(text)).run(bundle)
+    elsewhere = altered(server, "import os; node = os.uname; os.uname = lambda: type('N', (), {'nodename': 'n2'})")
+    RemoteMachine(changed(grace=20, python=elsewhere), lab=SmallLab(text)).run(bundle)
+    assert count.read_text() == "xxxx", "each of them ran"
+    RemoteMachine(python, lab=SmallLab(text)).run(bundle)
+    assert count.read_text() == "xxxx", "the first one's outcome is still there for the same client"
+
+
+def test_an_outcome_is_handed_over_within_the_grace(
+    changed: Changed, bundle: Bundle, server: Server, start_client: Start
+) -> None:
+    entry, count = changed(grace=20), Path(server.folder) / "count-of-late"
+    text = f"""
+        open("{count}", "a").write("x")
+        time.sleep(0.5)
+        finish()
+    """
+    leave_outcome(start_client(entry, bundle, text), entry)
+    end = jobs(entry)[0] / "ended"
+    os.utime(end, (time.time() - 21,) * 2)
+    RemoteMachine(entry, lab=SmallLab(text)).run(bundle)
+    assert count.read_text() == "xx"
+
+
+def leave_outcome(client: subprocess.Popen[bytes], entry: NamedContext) -> None:
+    """Stop a client before it fetches the outcome of its job, and kill it afterwards."""
+    wait_until(lambda: jobs(entry))
+    client.send_signal(signal.SIGSTOP)
+    wait_until(lambda: (jobs(entry)[0] / "ended").exists())
+    client.kill()
+    client.wait()
 
 
 def test_ctrl_c_in_a_terminal_cancels_the_job(
@@ -289,23 +381,45 @@ def test_a_full_disk_there(changed: Changed, server: Server, bundle: Bundle) -> 
     lab = SmallLab("finish() # " + os.urandom(20000).hex())
     with pytest.raises(MachineLacks, match=r"the disk of .* is full"):
         RemoteMachine(changed(python=server.python("ulimit -f 8")), lab=lab).run(bundle)
-    assert not list((Path(changed().context.workdir) / "labs").iterdir()), "half a lab is no lab"
+    assert not list((Path(changed().context.workdir) / station.OWN / "labs").iterdir()), "half a lab is no lab"
 
 
 def test_a_changed_lab_there_is_brought_again(entry: NamedContext, bundle: Bundle) -> None:
     lines: list[str] = []
     machine = RemoteMachine(entry, lines.append, SmallLab("finish()"))
     machine.run(bundle)
-    (performer,) = Path(entry.context.workdir).glob("labs/*/performer.py")
+    (performer,) = Path(entry.context.workdir).glob(f"{station.OWN}/labs/*/performer.py")
     performer.write_text(performer.read_text().replace("finish()", "sys.exit(9)"))
     machine.run(bundle)
     assert len([line for line in lines if "bringing the lab" in line]) == 2
 
 
+def test_bytecode_in_the_lab_does_not_run(entry: NamedContext, bundle: Bundle, tmp_path: Path) -> None:
+    class TwoModules(SmallLab):
+        @property
+        def contents(self) -> dict[str, bytes]:  # type: ignore[override]
+            return super().contents | {"judge.py": b"SAYS = 'sent'\n"}
+
+    lines: list[str] = []
+    lab = TwoModules(
+        "import judge; subprocess.run([sys.executable, '-c', 'import judge']); tell(judge.SAYS); finish()"
+    )
+    RemoteMachine(entry, lines.append, lab).run(bundle)
+    (folder,) = (Path(entry.context.workdir) / station.OWN / "labs").iterdir()
+    assert sorted(path.name for path in folder.iterdir()) == ["judge.py", "performer.py"]
+    planted = tmp_path / "judge.py"
+    planted.write_text("SAYS = 'else'\n")
+    target = folder / "__pycache__" / f"judge.{sys.implementation.cache_tag}.pyc"
+    py_compile.compile(str(planted), str(target), invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+    RemoteMachine(entry, lines.append, lab).run(bundle)
+    assert [line for line in lines if line in ("sent", "else")] == ["sent", "sent"]
+    assert not target.exists()
+
+
 def test_old_labs_go(entry: NamedContext, bundle: Bundle) -> None:
     for number in range(station.LABS_TO_KEEP + 2):
         RemoteMachine(entry, lab=SmallLab(f"finish() # {number}")).run(bundle)
-    assert len(list(Path(entry.context.workdir).glob("labs/*"))) == station.LABS_TO_KEEP
+    assert len(list(Path(entry.context.workdir).glob(f"{station.OWN}/labs/*"))) == station.LABS_TO_KEEP
 
 
 def test_another_clock_is_known(changed: Changed, server: Server, bundle: Bundle) -> None:
@@ -382,6 +496,128 @@ def test_connections_that_open_at_once_become_one(entry: NamedContext) -> None:
     sockets = os.environ["XDG_RUNTIME_DIR"]
     lines = [path.read_bytes().decode() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
     assert len([line for line in lines if line.startswith("ssh") and sockets in line]) == 1
+
+
+# Several clients
+
+
+def test_clients_at_once_share_one_job(changed: Changed, bundle: Bundle, server: Server) -> None:
+    entry, count = changed(grace=20), Path(server.folder) / "count-at-once"
+    lab = SmallLab(f"open('{count}', 'a').write('x'); time.sleep(1); finish()")
+    left = Path(entry.context.workdir) / station.OWN / "arriving"
+    RemoteMachine(entry, lab=lab).probe()
+    outcomes, errors = [], []
+
+    def run() -> None:
+        try:
+            outcomes.append(RemoteMachine(entry, lab=lab).run(bundle))
+        except Exception as error:
+            errors.append(error)
+
+    for number in (1, 2):
+        threads = [threading.Thread(target=run) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert errors == []
+        assert len(outcomes) == 4 * number
+        assert count.read_text() == "x" * number
+        assert jobs(entry) == []
+        left.mkdir()  # as a station leaves it that was killed
+        (left / "outcome.json").touch()
+
+
+def test_a_job_that_another_client_cancels_starts_anew(
+    changed: Changed, bundle: Bundle, server: Server, start_client: Start
+) -> None:
+    entry, count, go = changed(grace=20), Path(server.folder) / "count-of-cancels", Path(server.folder) / "go"
+    text = f"""
+        open("{count}", "a").write("x")
+        tell("begun")
+        while not os.path.exists("{go}"): time.sleep(0.02)
+        finish()
+    """
+    first, begun = start_client(entry, bundle, text), []
+
+    def tell(line: str) -> None:
+        if line == "begun":
+            begun.append(line)
+            if len(begun) == 1:
+                os.killpg(first.pid, signal.SIGINT)
+            else:
+                go.touch()
+
+    wait_until(count.exists)
+    RemoteMachine(entry, tell, SmallLab(text)).run(bundle)
+    assert count.read_text() == "xx"
+    assert jobs(entry) == []
+
+
+def test_the_lab_of_a_running_job_stays(
+    changed: Changed, bundle: Bundle, server: Server, start_client: Start
+) -> None:
+    entry, go = changed(grace=20), Path(server.folder) / "go-with-lab"
+    text = f"""
+        while not os.path.exists("{go}"): time.sleep(0.02)
+        finish()
+    """
+    client = start_client(entry, bundle, text)
+    wait_until(lambda: jobs(entry))
+    (lab,) = (Path(entry.context.workdir) / station.OWN / "labs").iterdir()
+    node = lab.stat().st_ino
+    for number in range(station.LABS_TO_KEEP + 1):
+        RemoteMachine(entry, lab=SmallLab(f"# {number}")).bring_lab()
+    RemoteMachine(entry, lab=SmallLab(text)).bring_lab()
+    assert lab.stat().st_ino == node, "a whole lab is not replaced"
+    go.touch()
+    assert client.wait() == 0
+
+
+# The folder there
+
+
+def test_nothing_of_the_user_is_removed(entry: NamedContext, bundle: Bundle) -> None:
+    root = Path(entry.context.workdir)
+    own = root / station.OWN
+    (root / "elsewhere").mkdir()
+    own.mkdir(mode=0o700)
+    old = [root / name for name in ("jobs/mine", "jobs/" + "a" * 24, "labs/1", "labs/2", "labs/3", "labs/4")]
+    old += [own / "jobs" / "mine", own / "labs" / "mine"]
+    for path in old:
+        path.mkdir(parents=True)
+    for path in (own / "jobs", own / "labs"):
+        path.chmod(0o700)
+        (path / "note").write_text("a plain file")
+        (path / ("c" * (24 if path.name == "jobs" else 64))).symlink_to(root / "elsewhere")
+    given_up = own / "jobs" / ("b" * 24)
+    given_up.mkdir()
+    links = sorted(own.glob("*/c*"))
+    for path in (*old, given_up, root / "elsewhere", own / "jobs" / "note"):
+        os.utime(path, (0, 0))
+    for number in range(station.LABS_TO_KEEP + 1):
+        RemoteMachine(entry, lab=SmallLab(f"finish() # {number}")).run(bundle)
+    assert all(path.is_dir() for path in old)
+    assert all(path.is_symlink() for path in links)
+    assert (own / "jobs" / "note").exists()
+    assert (root / "elsewhere").is_dir()
+    assert not given_up.exists()
+    assert len([path for path in (own / "labs").iterdir() if len(path.name) == 64 and not path.is_symlink()]) == 3
+
+
+def test_the_folder_there_is_private(entry: NamedContext, bundle: Bundle, server: Server) -> None:
+    RemoteMachine(entry, lab=SmallLab("finish()")).run(bundle)
+    own = Path(entry.context.workdir) / station.OWN
+    assert not [path for path in (own, *own.rglob("*")) if path.stat().st_mode & 0o077]
+    own.chmod(0o755)
+    for use in (lambda machine: machine.run(bundle), lambda machine: machine.probe()):
+        with pytest.raises(MachineLacks, match=r"station: it must be a real folder that you own"):
+            use(RemoteMachine(entry, lab=SmallLab("finish()")))
+    own.chmod(0o700)
+    own.rename(own.with_name("real"))
+    own.symlink_to(own.with_name("real"))
+    with pytest.raises(MachineLacks, match=r"station: it must be a real folder that you own"):
+        RemoteMachine(entry, lab=SmallLab("finish()")).run(bundle)
 
 
 # Before anything runs

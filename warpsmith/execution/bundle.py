@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from warpsmith.errors import MissingInput, Misuse
 from warpsmith.execution.archive import pack_files
 from warpsmith.execution.job import Job
 from warpsmith.lab.operator import captured
-from warpsmith.project import MARKER, Project
+from warpsmith.project import MARKER, SHIPPED, Project
 
 JOB = "job.json"
 """Name of the job in a bundle, and in its folder there."""
@@ -51,7 +52,7 @@ def pack_job(project: Project, job: Job, solution: Path | None = None, best: Pat
 
     Raises:
         MissingInput: a version does not exist.
-        Misuse: a folder of the project lies outside of its root.
+        Misuse: a folder or a file of the project lies outside of its root, or a file is no regular one.
     """
     contents = {JOB: job.model_dump_json(exclude_defaults=True).encode(), f"{PROJECT}/{MARKER}": _marker(project)}
     manifest = job.manifest
@@ -62,20 +63,30 @@ def pack_job(project: Project, job: Job, solution: Path | None = None, best: Pat
             hardware / f"{manifest.target}.md",
             *sorted(project.measurements.glob(f"{manifest.target}-*.json")),
         ]
-    contents |= {_name(project, path): path.read_bytes() for path in paths if path.is_file()}
+    contents |= {_name(project, path): _read(project, path) for path in paths if os.path.lexists(path)}
     hashes: list[str | None] = []
     for path in (solution, best):
-        source = _read_version(path) if path else None
+        source = _read_version(project, path) if path else None
         if path and source is not None:
             contents[_name(project, path)] = source
         hashes.append(None if source is None else hashlib.sha256(source).hexdigest())
     return Bundle(job, pack_files(contents), *hashes)
 
 
-def _read_version(path: Path) -> bytes:
-    if not path.is_file():
+def _read_version(project: Project, path: Path) -> bytes:
+    if not os.path.lexists(path):
         raise MissingInput(f"{path} does not exist.")
-    return path.read_bytes()
+    return _read(project, path)
+
+
+def _read(project: Project, path: Path) -> bytes:
+    """Return the bytes of a file; a symbolic link must not hand out what the project does not hold."""
+    real = path.resolve()
+    if not any(real.is_relative_to(root.resolve()) for root in (project.root, SHIPPED)):
+        raise Misuse(f"{path} leads to {real}, outside of the project; put the file itself there.")
+    if not real.is_file():
+        raise Misuse(f"{path} is no regular file, so it cannot be sent to another machine; remove or rename it.")
+    return real.read_bytes()
 
 
 def _definition_files(project: Project, op: str) -> Iterator[Path]:
@@ -85,7 +96,11 @@ def _definition_files(project: Project, op: str) -> Iterator[Path]:
 
 
 def _name(project: Project, path: Path) -> str:
-    return f"{PROJECT}/{project.relative(path)}"
+    """Return the name of a file in the bundle: where it stands, not where a symbolic link leads."""
+    for folder in (project.kernels, project.knowledge):
+        if path.is_relative_to(folder):
+            return f"{PROJECT}/{project.relative(folder)}/{path.relative_to(folder).as_posix()}"
+    return f"{PROJECT}/{project.relative(path.parent)}/{path.name}"
 
 
 def _marker(project: Project) -> bytes:

@@ -18,13 +18,16 @@ import hashlib
 import io
 import json
 import os
+import re
 import select
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tarfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,11 +40,11 @@ OLDEST = (3, 11)
 MARK = b"warpsmith:"
 """Beginning of each event, so that a greeting of the other shell is not taken for one."""
 
+OWN = ".warpsmith-station"
+"""Folder inside the user's folder that holds all that is kept here; nothing outside of it is touched."""
+
 LABS_TO_KEEP = 3
 """Copies of the lab that stay, the last ones that were used."""
-
-FRESH_SECONDS = 3600.0
-"""Age up to which an outcome that nobody fetched is handed to the next who asks for the same job."""
 
 IDLE_SECONDS = 86400.0
 """Age after which the folder of a job that nobody fetched is removed."""
@@ -49,13 +52,16 @@ IDLE_SECONDS = 86400.0
 _POLL_SECONDS = 0.03
 _TERM_SECONDS, _KILL_SECONDS = 5.0, 10.0
 _FINISHED, _CANCELLED = "exit 0", "cancelled"
-_PR_SET_CHILD_SUBREAPER = 36
+_DESCRIPTORS = 64
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_LAB_NAME, _JOB_NAME = re.compile("[0-9a-f]{64}"), re.compile("[0-9a-f]{24}")
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _CANCEL, _DONE = b"c", b"d"
 
 
 def main() -> None:
     """Serve one request of the connection."""
+    os.umask(0o077)
     request = json.loads(sys.stdin.buffer.readline())
     payload = sys.stdin.buffer.read(request["payload"])
     if sys.version_info < OLDEST:
@@ -64,7 +70,10 @@ def main() -> None:
     root = Path(request["workdir"]).expanduser()
     try:
         root.mkdir(parents=True, exist_ok=True)
-        {"probe": _probe, "lab": _receive_lab, "run": _run}[request["action"]](root, request, payload)
+        if request["action"] == "probe":
+            _probe(root, request)
+        else:
+            {"lab": _receive_lab, "run": _run}[request["action"]](_own_folder(root), request, payload)
     except OSError as error:
         kind = "full" if error.errno in _FULL else "files"
         _send({"event": "error", "kind": kind, "message": f"{error.filename or root}: {error.strerror or error}"})
@@ -75,8 +84,36 @@ def _send(event: Json, payload: bytes = b"") -> None:
     sys.stdout.buffer.flush()
 
 
-def _probe(root: Path, request: Json, payload: bytes) -> None:
+def _own_folder(root: Path) -> Path:
+    """Return the station's own folder, with one for labs and one for jobs; only this user may open it."""
+    own = root / OWN
+    for folder in (own, own / "labs", own / "jobs"):
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        _require_private(folder)
+    return own
+
+
+def _require_private(folder: Path) -> None:
+    state = folder.lstat()
+    if not stat.S_ISDIR(state.st_mode) or state.st_uid != os.geteuid() or state.st_mode & 0o077:
+        raise OSError(errno.EPERM, "it must be a real folder that you own and nobody else can open", str(folder))
+
+
+def _folders(parent: Path, name: re.Pattern[str]) -> list[Path]:
+    """List the real folders with a name that only the station gives."""
+    return [
+        Path(entry)
+        for entry in os.scandir(parent)
+        if name.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)
+    ]
+
+
+def _probe(root: Path, request: Json) -> None:
     """Say what is there, without changing anything but the folder itself."""
+    own = root / OWN
+    if os.path.lexists(own):
+        _require_private(own)
     query = "import importlib.metadata as m, json, sys\nfound = {}\nfor name in json.loads(sys.argv[1]):\n"
     query += "    try: found[name] = m.version(name)\n    except m.PackageNotFoundError: found[name] = None\n"
     query += "print(json.dumps(found))"
@@ -90,44 +127,59 @@ def _probe(root: Path, request: Json, payload: bytes) -> None:
         "host": os.uname().nodename,
         "time": time.time(),
         "free": shutil.disk_usage(root).free,
-        "writable": os.access(root, os.W_OK | os.X_OK),
-        "lab": _lab_sha256(root / "labs" / request["lab"]) == request["lab"],
+        "writable": os.access(own if own.exists() else root, os.W_OK | os.X_OK),
+        "lab": _lab_sha256(own / "labs" / request["lab"]) == request["lab"],
         "packages": json.loads(versions or b"{}"),
     }
     _send(event)
 
 
 def _lab_sha256(folder: Path) -> str:
-    """Return the hash over a copy's files, without the bytecode that Python adds."""
+    """Return the hash over all of a copy's files; bytecode counts too, since Python would run it."""
     total = hashlib.sha256()
     paths = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
     for name, path in sorted(paths.items()):
-        if "__pycache__" not in path.parts:
-            total.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+        total.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
     return total.hexdigest()
 
 
-def _receive_lab(root: Path, request: Json, payload: bytes) -> None:
-    """Put a copy of the lab in place if it is the one that was announced."""
-    folder = root / "labs" / request["lab"]
-    arriving = _unpack(folder, payload)
-    if _lab_sha256(arriving) != request["lab"]:
-        shutil.rmtree(arriving, ignore_errors=True)
-        _send({"event": "error", "kind": "damaged", "message": "the lab did not arrive as it was sent"})
-        return
-    if folder.exists():
-        shutil.rmtree(folder, ignore_errors=True)
-    arriving.rename(folder)
-    labs = sorted(folder.parent.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
-    for old in labs[LABS_TO_KEEP:]:
-        shutil.rmtree(old, ignore_errors=True)
+@contextlib.contextmanager
+def _alone(own: Path) -> Iterator[None]:
+    """Hold the one lock under which folders appear, vanish and are looked up."""
+    lock = os.open(own / "lock", os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        fcntl.flock(lock, fcntl.LOCK_UN)  # a process that was forked meanwhile has it too
+        os.close(lock)
+
+
+def _receive_lab(own: Path, request: Json, payload: bytes) -> None:
+    """Put a copy of the lab in place if it is the one that was announced; one that is whole already stays."""
+    folder = own / "labs" / request["lab"]
+    with _alone(own):
+        if _lab_sha256(folder) != request["lab"]:
+            arriving = _unpack(own / "arriving", payload)
+            if _lab_sha256(arriving) != request["lab"]:
+                shutil.rmtree(arriving, ignore_errors=True)
+                _send({"event": "error", "kind": "damaged", "message": "the lab did not arrive as it was sent"})
+                return
+            shutil.rmtree(folder, ignore_errors=True)
+            arriving.rename(folder)
+        os.utime(folder)
+        labs = sorted(_folders(folder.parent, _LAB_NAME), key=lambda path: path.stat().st_mtime, reverse=True)
+        jobs = [job for job in _folders(own / "jobs", _JOB_NAME) if _is_supervised(job)]
+        used = {(job / "lab").read_text() for job in jobs}
+        for old in labs[LABS_TO_KEEP:]:
+            if old.name not in used:
+                shutil.rmtree(old, ignore_errors=True)
     _send({"event": "lab"})
 
 
-def _unpack(folder: Path, data: bytes) -> Path:
-    """Unpack an archive beside the folder that it is for; on failure nothing of it stays."""
-    arriving = folder.with_name(f".{folder.name}-{os.getpid()}")
-    folder.parent.mkdir(parents=True, exist_ok=True)
+def _unpack(arriving: Path, data: bytes) -> Path:
+    """Unpack an archive into a new folder, in place of what a killed process left; on failure nothing stays."""
+    shutil.rmtree(arriving, ignore_errors=True)
     try:
         with tarfile.open(fileobj=io.BytesIO(data)) as archive:
             for member in archive:
@@ -143,68 +195,122 @@ def _unpack(folder: Path, data: bytes) -> Path:
     return arriving
 
 
-def _run(root: Path, request: Json, payload: bytes) -> None:
-    """Start a job, or join the one of the same bundle, and stay with it until its outcome was taken."""
+def _run(own: Path, request: Json, payload: bytes) -> None:
+    """Start a job, or join the same one, and stay with it until its outcome was taken."""
     if hashlib.sha256(payload).hexdigest() != request["bundle"]:
         _send({"event": "error", "kind": "damaged", "message": "the bundle did not arrive as it was sent"})
         return
-    lab, folder = root / "labs" / request["lab"], root / "jobs" / request["bundle"][:24]
-    if folder.is_dir() and not _is_supervised(folder) and not _has_fresh_outcome(folder):
-        shutil.rmtree(folder, ignore_errors=True)  # it was given up, or that machine was started anew meanwhile
-    if not folder.is_dir():
-        if _lab_sha256(lab) != request["lab"]:
-            _send({"event": "lab needed"})
-            return
-        os.utime(lab)
-        _sweep(folder.parent)
-        arriving = _unpack(folder, payload)
-        (arriving / "lease").touch()
-        (arriving / "bundle").write_text(request["bundle"])
-        lock = os.open(arriving / "supervisor", os.O_CREAT | os.O_RDWR, 0o600)
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        arriving.rename(folder)
-        _start_supervisor(folder, lab, request, lock)
+    folder = own / "jobs" / _job_name(request)
+    lease = _place_job(own, folder, request, payload)
+    if lease is None:
+        _send({"event": "lab needed"})
+        return
     _send({"event": "started", "folder": str(folder), "time": time.time()})
-    _attend(folder)
+    while lease is not None and not _attend(own, folder, lease):  # another client cancelled it: start anew
+        os.close(lease)
+        lease = _place_job(own, folder, request, payload)
 
 
-def _attend(folder: Path) -> None:
-    """Renew the lease for each message of the other end, pass progress on, and hand the outcome over."""
-    position, ended, open_end = 0, False, True
+def _place_job(own: Path, folder: Path, request: Json, payload: bytes) -> int | None:
+    """Start a job unless it runs or has a fresh outcome.
+
+    Returns:
+        Its lease, locked as that of a client, or None if the lab must be brought first.
+    """
+    lab = own / "labs" / request["lab"]
+    with _alone(own):
+        if folder.is_dir() and _has_ended(folder) and not _has_fresh_outcome(folder, request["grace"]):
+            shutil.rmtree(
+                folder, ignore_errors=True
+            )  # it was given up, or that machine was started anew meanwhile
+        if not folder.is_dir():
+            if _lab_sha256(lab) != request["lab"]:
+                return None
+            os.utime(lab)
+            _sweep(folder.parent)
+            arriving = _unpack(own / "arriving", payload)
+            (arriving / "lease").touch()
+            (arriving / "bundle").write_text(request["bundle"])
+            (arriving / "lab").write_text(request["lab"])
+            lock = os.open(arriving / "supervisor", os.O_CREAT | os.O_RDWR, 0o600)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            arriving.rename(folder)
+            _start_supervisor(folder, lab, request, lock)
+        lease = os.open(folder / "lease", os.O_RDWR)
+        fcntl.flock(lease, fcntl.LOCK_SH)
+        os.utime(lease)
+    return lease
+
+
+def _job_name(request: Json) -> str:
+    """Return the name of a job's folder: the same only for the same work in the same surroundings."""
+    parts = [request[part] for part in ("bundle", "lab", "module", "environment")]
+    identity = json.dumps([*parts, sys.executable, os.uname().nodename], sort_keys=True)
+    return hashlib.sha256(identity.encode()).hexdigest()[:24]
+
+
+def _attend(own: Path, folder: Path, lease: int) -> bool:
+    """Renew the lease for each message of the other end, pass progress on, and hand the outcome over.
+
+    Returns:
+        False if somebody else removed the job before its outcome was handed over.
+    """
+    position, ended = 0, False
     progress = folder / "progress"
-    while open_end:
+    while True:
         if select.select([0], [], [], _POLL_SECONDS)[0]:
             message = os.read(0, 4096)
-            if _DONE in message:
-                shutil.rmtree(folder, ignore_errors=True)
             if _CANCEL in message:
-                (folder / "cancel").touch()
-            open_end = bool(message) and _DONE not in message
-            if message and folder.is_dir():
-                os.utime(folder / "lease")
+                _cancel(own, folder)
+            elif _DONE in message:
+                _leave(own, folder, lease)
+            if not message or _CANCEL in message or _DONE in message:
+                return True
+            os.utime(lease)
         if ended:
             continue
-        ended = (folder / "ended").exists() or not _is_supervised(folder)
-        if progress.exists() and progress.stat().st_size > position:
-            with progress.open("rb") as file:
-                file.seek(position)
-                lines = file.read()
-            whole = lines[: lines.rfind(b"\n") + 1]
-            position += len(whole)
-            for line in whole.splitlines():
-                _send({"event": "progress", "line": json.loads(line)})
-        if ended:
-            _send_outcome(folder)
+        try:
+            ended = _has_ended(folder)
+            if progress.exists() and progress.stat().st_size > position:
+                with progress.open("rb") as file:
+                    file.seek(position)
+                    lines = file.read()
+                whole = lines[: lines.rfind(b"\n") + 1]
+                position += len(whole)
+                for line in whole.splitlines():
+                    _send({"event": "progress", "line": json.loads(line)})
+            if ended:
+                with _alone(own):
+                    event, data = _outcome(folder)
+                _send(event, data)
+        except FileNotFoundError:
+            return False
 
 
-def _send_outcome(folder: Path) -> None:
+def _cancel(own: Path, folder: Path) -> None:
+    """Let the supervisor end the job and remove its folder, or remove it if the job has ended."""
+    with _alone(own), contextlib.suppress(FileNotFoundError):
+        (folder / "cancel").touch()
+        if _has_ended(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _leave(own: Path, folder: Path, lease: int) -> None:
+    """Remove a job whose outcome was fetched, unless another client is still there to fetch it."""
+    with _alone(own), contextlib.suppress(BlockingIOError):
+        fcntl.flock(lease, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _outcome(folder: Path) -> tuple[Json, bytes]:
+    """Return the event of a job's end, and the bytes that follow it; raises FileNotFoundError if it is gone."""
     outcome, end, log = (folder / name for name in ("outcome.json", "ended", "log"))
+    free = shutil.disk_usage(folder).free
     data = outcome.read_bytes() if outcome.exists() else b""
     reason = end.read_text() if end.exists() else "died"
     tail = log.read_bytes()[-2000:].decode(errors="replace") if log.exists() else ""
-    free = shutil.disk_usage(folder).free
     event = {"event": "ended", "reason": reason, "log": tail, "free": free, "size": len(data)}
-    _send({**event, "sha256": hashlib.sha256(data).hexdigest()}, data)
+    return {**event, "sha256": hashlib.sha256(data).hexdigest()}, data
 
 
 def _is_supervised(folder: Path) -> bool:
@@ -221,20 +327,24 @@ def _is_supervised(folder: Path) -> bool:
     return False
 
 
-def _has_fresh_outcome(folder: Path) -> bool:
+def _has_ended(folder: Path) -> bool:
+    return (folder / "ended").exists() or not _is_supervised(folder)
+
+
+def _has_fresh_outcome(folder: Path, grace: float) -> bool:
     end = folder / "ended"
-    return end.exists() and end.read_text() == _FINISHED and time.time() - end.stat().st_mtime < FRESH_SECONDS
+    return end.exists() and end.read_text() == _FINISHED and 0 <= time.time() - end.stat().st_mtime < grace
 
 
 def _sweep(jobs: Path) -> None:
     """Remove the folders of jobs that nobody fetched, and of those that were never started."""
-    for folder in jobs.iterdir() if jobs.is_dir() else ():
+    for folder in _folders(jobs, _JOB_NAME):
         if time.time() - folder.stat().st_mtime > IDLE_SECONDS and not _is_supervised(folder):
             shutil.rmtree(folder, ignore_errors=True)
 
 
 def _start_supervisor(folder: Path, lab: Path, request: Json, lock: int) -> None:
-    """Leave a process behind that is no child of the connection and holds none of its streams."""
+    """Leave a process behind that is no child of the connection and holds none of its files but the lock."""
     if child := os.fork():
         os.close(lock)
         os.waitpid(child, 0)
@@ -244,6 +354,8 @@ def _start_supervisor(folder: Path, lab: Path, request: Json, lock: int) -> None
         if os.fork() == 0:
             for descriptor in (0, 1, 2):
                 os.dup2(os.open(os.devnull, os.O_RDWR), descriptor)
+            os.closerange(3, lock)
+            os.closerange(lock + 1, lock + _DESCRIPTORS)
             _supervise(folder, lab, request)
     finally:
         os._exit(0)
@@ -251,9 +363,16 @@ def _start_supervisor(folder: Path, lab: Path, request: Json, lock: int) -> None
 
 def _supervise(folder: Path, lab: Path, request: Json) -> None:
     """Run the job until it ends, is cancelled, or nobody renews its lease."""
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    library, supervisor = ctypes.CDLL(None), os.getpid()
+    library.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+    def die_with_supervisor() -> None:
+        library.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != supervisor:
+            os._exit(1)  # it died before
+
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    environment |= {**request["environment"], "PYTHONPATH": str(lab)}
+    environment |= {**request["environment"], "PYTHONPATH": str(lab), "PYTHONDONTWRITEBYTECODE": "1"}
     with (folder / "log").open("wb") as log:
         job = subprocess.Popen(
             [sys.executable, "-P", "-m", request["module"], str(folder)],
@@ -262,6 +381,7 @@ def _supervise(folder: Path, lab: Path, request: Json) -> None:
             stderr=log,
             cwd=folder,
             env=environment,
+            preexec_fn=die_with_supervisor,
         )
     reason = _watch(folder, job, request["grace"])
     if job.poll() is None:
@@ -269,12 +389,13 @@ def _supervise(folder: Path, lab: Path, request: Json) -> None:
         with contextlib.suppress(subprocess.TimeoutExpired):
             job.wait(_TERM_SECONDS)
     _kill_descendants(os.getpid())
-    if reason == _CANCELLED:
-        shutil.rmtree(folder, ignore_errors=True)
-    elif folder.is_dir():
-        unfinished = folder / ".ended"
-        unfinished.write_text(reason)
-        unfinished.rename(folder / "ended")
+    with _alone(folder.parent.parent):
+        if reason == _CANCELLED or (folder / "cancel").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+        elif folder.is_dir():
+            unfinished = folder / ".ended"
+            unfinished.write_text(reason)
+            unfinished.rename(folder / "ended")
 
 
 def _watch(folder: Path, job: subprocess.Popen[bytes], grace: float) -> str:
@@ -301,7 +422,7 @@ def _kill_descendants(root: int) -> None:
     deadline = time.monotonic() + _KILL_SECONDS
     while (pids := _descendants(root)) and time.monotonic() < deadline:
         for pid in pids:
-            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            with contextlib.suppress(ProcessLookupError, ChildProcessError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, os.WNOHANG)
         time.sleep(_POLL_SECONDS)
@@ -309,9 +430,9 @@ def _kill_descendants(root: int) -> None:
 
 def _descendants(root: int) -> list[int]:
     parents = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
+    for file in Path("/proc").glob("[0-9]*/stat"):
         try:
-            parents[int(stat.parent.name)] = int(stat.read_text(errors="replace").rpartition(")")[2].split()[1])
+            parents[int(file.parent.name)] = int(file.read_text(errors="replace").rpartition(")")[2].split()[1])
         except OSError:
             continue
     below = {root}
