@@ -70,7 +70,7 @@ def test_a_context_is_added_listed_shown_and_removed(run: Run, capsys: pytest.Ca
     assert run("context", "list", "--json") == 0
     assert set(json.loads(capsys.readouterr().out)) == {"lab", "two"}
     assert run("context", "remove", "lab") == 0
-    assert "~/warpsmith on gpu01 stays" in capsys.readouterr().err
+    assert "~/warpsmith/.warpsmith-station on gpu01 stays" in capsys.readouterr().err
     assert not contexts.user_contexts_file().read_text()
     assert run("context", "show", "lab") == Misuse.exit_code
     assert "no context `lab`; known: local, two" in capsys.readouterr().err

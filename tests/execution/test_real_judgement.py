@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -49,9 +50,8 @@ def test_a_version_is_checked_there_and_a_wrong_one_fails(
     config.write_text(
         "[contexts.lab]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in context.items())
     )
-    runtime = tmp_path.parent / "r"
-    runtime.mkdir(exist_ok=True)
-    environment = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path / "config"), "XDG_RUNTIME_DIR": str(runtime)}
+    runtime = tempfile.mkdtemp(prefix="ws-", dir="/tmp")  # the path of a socket must stay short
+    environment = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path / "config"), "XDG_RUNTIME_DIR": runtime}
     codes, found = [], []
     for version in ("v1", "v2"):
         line = ("judge", str(folder / "cpp" / f"{version}.cpp"), "--check", "--target", "cpu", "--context", "lab")

@@ -119,7 +119,7 @@ def trust_context_command(name: ContextName) -> None:
 
 def remove_context_command(name: ContextName) -> None:
     """Remove a context from the settings and close its connection; what is in its folder there stays."""
-    from warpsmith.execution import context_file, contexts
+    from warpsmith.execution import context_file, contexts, station
     from warpsmith.execution.ssh import SshConnection
     from warpsmith.project import find_project
 
@@ -127,7 +127,8 @@ def remove_context_command(name: ContextName) -> None:
     context_file.remove_context(entry)
     SshConnection(entry).close()
     console.out(f"Removed {name} from {entry.file}.")
-    console.tell(f"{entry.context.workdir} on {entry.context.ssh} stays; remove it there if nobody needs it.")
+    folder = f"{entry.context.workdir}/{station.OWN}"
+    console.tell(f"{folder} on {entry.context.ssh} stays; remove it there if nobody needs it.")
 
 
 def register(app: typer.Typer) -> None:

@@ -164,10 +164,10 @@ class RemoteMachine:
                 line = event["line"]
                 share = line.get("share")
                 self._tell(line["text"] if share is None else ProgressLine(line["text"], share))
+            data = talk.read(event["size"])
         except KeyboardInterrupt:
             talk.send(_CANCEL)
             raise
-        data = talk.read(event["size"])
         if hashlib.sha256(data).hexdigest() != event["sha256"]:
             raise Unreachable(f"{self.entry.name}: the outcome did not arrive as it was sent.")
         talk.send(_DONE)

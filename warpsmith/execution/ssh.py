@@ -38,6 +38,10 @@ _REASONS = (
     ("Could not resolve", "its name is not known; correct the context or your ssh_config"),
     ("Connection refused", "nothing answers at its SSH port"),
     ("timed out", "it does not answer"),
+    (
+        "too long",
+        "the path of the connection's socket is too long; set XDG_RUNTIME_DIR to a folder with a short one",
+    ),
     ("No route to host", "there is no way to it from this network"),
 )
 """Text of `ssh` to the reason in a sentence, the first that fits."""
