@@ -110,8 +110,6 @@ def test_host_code_finds_a_small_device(monkeypatch):
     from warpsmith.languages.triton import interpreter_fixes
 
     keep_theirs(monkeypatch)
-    with pytest.raises((AssertionError, RuntimeError)):
-        torch.cuda.get_device_properties("cuda")
     interpreter_fixes.patch_interpreter()
     assert torch.cuda.get_device_properties("cuda").multi_processor_count == 3
     assert torch.cuda.get_device_capability() == (9, 0)

@@ -9,7 +9,7 @@ from pathlib import Path
 from warpsmith.core.repo import RepoManifest
 from warpsmith.core.trial import RankedRecommendation
 from warpsmith.errors import WarpsmithError
-from warpsmith.program.analysis import analysis_store, analysis_text, record_names
+from warpsmith.program.analysis import analysis_store, analysis_text, record_names, region_file
 from warpsmith.program.trials import next_action, trial_store, trials_total
 from warpsmith.program.trials.trial_store import Trials
 from warpsmith.repo import store as repo_store
@@ -82,8 +82,8 @@ def _program_page(context: SiteContext, trials: Trials) -> tuple[SitePage, int]:
         trials.name, records, total, total.files if total else (), remaining, PageContext(ledger=ledger)
     )
     folder = trials.folder.parent
-    total_file = trials.folder / trial_store.TOTAL
-    source = contents.archive.cite(total_file) if total_file.is_file() else None
+    sources = (trials.folder / trial_store.TOTAL, folder / region_file.REGIONS_FILE)
+    source = next((contents.archive.cite(path) for path in sources if path.is_file()), None)
     cited = {entry.number: contents.archive.cite(entry.path) for entry in stored}
     around = context.addresses.surroundings(address, folder, source, numbered=cited)
     page = build_page(
