@@ -1,4 +1,4 @@
-"""Attention of one new token: its bounds pass what is honest and refuse what is not; the draft is right and compiles."""
+"""Attention of one new token: its bounds pass what is honest and refuse what is not; the version is right and compiles."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("forked_compilers")
 KERNELS = Path(__file__).parents[2] / "kernels" / "decode_attention"
 FILE = definition_file.load_definition(KERNELS / "definition.py")
 GROUPED = next(one for one in FILE.definition.workloads if one.name == "2x3x2x129x40-fp32")
-DRAFT = KERNELS / "drafts" / "triton" / "01_split.py"
+VERSION = KERNELS / "triton" / "v1.py"
 
 
 def by_parts(query, keys, values, lengths, parts=3, *, missing=0, shift=0):
@@ -69,16 +69,16 @@ def test_lengths_reach_from_one_token_to_the_whole_cache():
     assert 492 < lengths.max() <= 512
 
 
-def test_the_draft_is_right_in_the_interpreter(interpret):
-    result = interpret(DRAFT)
+def test_the_version_is_right_in_the_interpreter(interpret):
+    result = interpret(VERSION)
     assert "error" not in result, result["error"]
     assert {verdict[2] for verdict in result["graded"]} == {"PASSED"}
 
 
-def test_the_draft_compiles_without_spilling(tmp_path, monkeypatch, capsys):
+def test_the_version_compiles_without_spilling(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
     workloads = ["8x16x1x1024x64-bf16", "32x8x8x4096x128-bf16"]
-    request = {"source": str(DRAFT), "definition": FILE.definition.model_dump(mode="json"), "arch": "sm_90a"}
+    request = {"source": str(VERSION), "definition": FILE.definition.model_dump(mode="json"), "arch": "sm_90a"}
     (tmp_path / "request.json").write_text(json.dumps({**request, "workloads": workloads}))
     assert triton_compile.main(tmp_path) == 0, capsys.readouterr().out
     kernels = [Resources.model_validate(each) for each in json.loads((tmp_path / "resources.json").read_text())]
