@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
+from remote_kit import Start
 from sshd import Server, missing
 
 from warpsmith.execution import remote
@@ -59,3 +62,38 @@ def changed(entry: NamedContext) -> Callable[..., NamedContext]:
 def bundle() -> Bundle:
     job = Job(kind="examine")
     return Bundle(job, pack_files({JOB: job.model_dump_json().encode(), "project/warpsmith.toml": b""}))
+
+
+@pytest.fixture
+def start_client(tmp_path: Path) -> Iterator[Start]:
+    """`start_client(entry, bundle, text)`: a client in a process of its own, with such a lab and this bundle."""
+    clients = []
+
+    def start(entry: NamedContext, bundle: Bundle, text: str) -> subprocess.Popen[bytes]:
+        (tmp_path / "bundle").write_bytes(bundle.data)
+        script = client_script(entry, text, tmp_path / "bundle")
+        command = [sys.executable, "-c", script]
+        clients.append(subprocess.Popen(command, process_group=0, stderr=subprocess.DEVNULL))
+        return clients[-1]
+
+    yield start
+    for client in clients:
+        client.kill()
+        client.wait()
+
+
+def client_script(entry: NamedContext, text: str, bundle: Path) -> str:
+    return f"""
+import sys; sys.path[:0] = {[str(Path(__file__).parent), *sys.path]!r}
+from small_lab import SmallLab
+from pathlib import Path
+from warpsmith.execution import remote, station
+from warpsmith.execution.bundle import Bundle
+from warpsmith.execution.contexts import Context, NamedContext
+from warpsmith.execution.job import Job
+remote.MODULE, remote._BEAT_SECONDS = "performer", 0.2
+context = Context.model_construct(**{entry.context.model_dump()!r})
+entry = NamedContext("lab", context, "yours", Path("-"))
+remote.RemoteMachine(entry, lab=SmallLab({dedent(text)!r})).run(
+    Bundle(Job(kind="examine"), Path({str(bundle)!r}).read_bytes()))
+"""

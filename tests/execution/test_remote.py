@@ -9,11 +9,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from remote_kit import Changed, Start, end_connections, jobs, runs, wait_until
 from small_lab import SmallLab
 from sshd import Server
 
@@ -23,42 +23,6 @@ from warpsmith.execution.bundle import Bundle
 from warpsmith.execution.contexts import NamedContext
 from warpsmith.execution.remote import RemoteMachine
 from warpsmith.lab.workers.process import list_children, read_stat
-
-Changed = Callable[..., NamedContext]
-Start = Callable[[NamedContext, Bundle, str], "subprocess.Popen[bytes]"]
-
-_SECONDS = 20.0
-
-
-def wait_until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + _SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-def runs(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def jobs(entry: NamedContext) -> list[Path]:
-    return sorted((Path(entry.context.workdir) / station.OWN / "jobs").glob("[!.]*"))
-
-
-def end_connections(server: Server) -> None:
-    """Kill what serves this test's connections, as a dropped network does."""
-    sockets = os.environ["XDG_RUNTIME_DIR"].encode()
-    for stat in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            line = stat.read_bytes().replace(b"\0", b" ")
-        except OSError:
-            continue
-        if line.startswith((b"ssh ", b"ssh:")) and (str(server.config).encode() in line or sockets in line):
-            os.kill(int(stat.parent.name), signal.SIGKILL)
-
 
 # The way there and back
 
@@ -245,41 +209,6 @@ def test_the_next_client_takes_over_from_a_killed_one(
     RemoteMachine(entry, lab=SmallLab(dedent(text))).run(bundle)
     assert count.read_text() == "x"
     assert jobs(entry) == []
-
-
-@pytest.fixture
-def start_client(tmp_path: Path) -> Iterator[Start]:
-    """`start_client(entry, bundle, text)`: a client in a process of its own, with such a lab and this bundle."""
-    clients = []
-
-    def start(entry: NamedContext, bundle: Bundle, text: str) -> subprocess.Popen[bytes]:
-        (tmp_path / "bundle").write_bytes(bundle.data)
-        script = client_script(entry, text, tmp_path / "bundle")
-        command = [sys.executable, "-c", script]
-        clients.append(subprocess.Popen(command, process_group=0, stderr=subprocess.DEVNULL))
-        return clients[-1]
-
-    yield start
-    for client in clients:
-        client.kill()
-        client.wait()
-
-
-def client_script(entry: NamedContext, text: str, bundle: Path) -> str:
-    return f"""
-import sys; sys.path[:0] = {[str(Path(__file__).parent), *sys.path]!r}
-from small_lab import SmallLab
-from pathlib import Path
-from warpsmith.execution import remote, station
-from warpsmith.execution.bundle import Bundle
-from warpsmith.execution.contexts import Context, NamedContext
-from warpsmith.execution.job import Job
-remote.MODULE, remote._BEAT_SECONDS = "performer", 0.2
-context = Context.model_construct(**{entry.context.model_dump()!r})
-entry = NamedContext("lab", context, "yours", Path("-"))
-remote.RemoteMachine(entry, lab=SmallLab({dedent(text)!r})).run(
-    Bundle(Job(kind="examine"), Path({str(bundle)!r}).read_bytes()))
-"""
 
 
 def test_an_interrupted_command_cancels_the_job(entry: NamedContext, bundle: Bundle) -> None:
@@ -496,128 +425,6 @@ def test_connections_that_open_at_once_become_one(entry: NamedContext) -> None:
     sockets = os.environ["XDG_RUNTIME_DIR"]
     lines = [path.read_bytes().decode() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
     assert len([line for line in lines if line.startswith("ssh") and sockets in line]) == 1
-
-
-# Several clients
-
-
-def test_clients_at_once_share_one_job(changed: Changed, bundle: Bundle, server: Server) -> None:
-    entry, count = changed(grace=20), Path(server.folder) / "count-at-once"
-    lab = SmallLab(f"open('{count}', 'a').write('x'); time.sleep(1); finish()")
-    left = Path(entry.context.workdir) / station.OWN / "arriving"
-    RemoteMachine(entry, lab=lab).probe()
-    outcomes, errors = [], []
-
-    def run() -> None:
-        try:
-            outcomes.append(RemoteMachine(entry, lab=lab).run(bundle))
-        except Exception as error:
-            errors.append(error)
-
-    for number in (1, 2):
-        threads = [threading.Thread(target=run) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert errors == []
-        assert len(outcomes) == 4 * number
-        assert count.read_text() == "x" * number
-        assert jobs(entry) == []
-        left.mkdir()  # as a station leaves it that was killed
-        (left / "outcome.json").touch()
-
-
-def test_a_job_that_another_client_cancels_starts_anew(
-    changed: Changed, bundle: Bundle, server: Server, start_client: Start
-) -> None:
-    entry, count, go = changed(grace=20), Path(server.folder) / "count-of-cancels", Path(server.folder) / "go"
-    text = f"""
-        open("{count}", "a").write("x")
-        tell("begun")
-        while not os.path.exists("{go}"): time.sleep(0.02)
-        finish()
-    """
-    first, begun = start_client(entry, bundle, text), []
-
-    def tell(line: str) -> None:
-        if line == "begun":
-            begun.append(line)
-            if len(begun) == 1:
-                os.killpg(first.pid, signal.SIGINT)
-            else:
-                go.touch()
-
-    wait_until(count.exists)
-    RemoteMachine(entry, tell, SmallLab(text)).run(bundle)
-    assert count.read_text() == "xx"
-    assert jobs(entry) == []
-
-
-def test_the_lab_of_a_running_job_stays(
-    changed: Changed, bundle: Bundle, server: Server, start_client: Start
-) -> None:
-    entry, go = changed(grace=20), Path(server.folder) / "go-with-lab"
-    text = f"""
-        while not os.path.exists("{go}"): time.sleep(0.02)
-        finish()
-    """
-    client = start_client(entry, bundle, text)
-    wait_until(lambda: jobs(entry))
-    (lab,) = (Path(entry.context.workdir) / station.OWN / "labs").iterdir()
-    node = lab.stat().st_ino
-    for number in range(station.LABS_TO_KEEP + 1):
-        RemoteMachine(entry, lab=SmallLab(f"# {number}")).bring_lab()
-    RemoteMachine(entry, lab=SmallLab(text)).bring_lab()
-    assert lab.stat().st_ino == node, "a whole lab is not replaced"
-    go.touch()
-    assert client.wait() == 0
-
-
-# The folder there
-
-
-def test_nothing_of_the_user_is_removed(entry: NamedContext, bundle: Bundle) -> None:
-    root = Path(entry.context.workdir)
-    own = root / station.OWN
-    (root / "elsewhere").mkdir()
-    own.mkdir(mode=0o700)
-    old = [root / name for name in ("jobs/mine", "jobs/" + "a" * 24, "labs/1", "labs/2", "labs/3", "labs/4")]
-    old += [own / "jobs" / "mine", own / "labs" / "mine"]
-    for path in old:
-        path.mkdir(parents=True)
-    for path in (own / "jobs", own / "labs"):
-        path.chmod(0o700)
-        (path / "note").write_text("a plain file")
-        (path / ("c" * (24 if path.name == "jobs" else 64))).symlink_to(root / "elsewhere")
-    given_up = own / "jobs" / ("b" * 24)
-    given_up.mkdir()
-    links = sorted(own.glob("*/c*"))
-    for path in (*old, given_up, root / "elsewhere", own / "jobs" / "note"):
-        os.utime(path, (0, 0))
-    for number in range(station.LABS_TO_KEEP + 1):
-        RemoteMachine(entry, lab=SmallLab(f"finish() # {number}")).run(bundle)
-    assert all(path.is_dir() for path in old)
-    assert all(path.is_symlink() for path in links)
-    assert (own / "jobs" / "note").exists()
-    assert (root / "elsewhere").is_dir()
-    assert not given_up.exists()
-    assert len([path for path in (own / "labs").iterdir() if len(path.name) == 64 and not path.is_symlink()]) == 3
-
-
-def test_the_folder_there_is_private(entry: NamedContext, bundle: Bundle, server: Server) -> None:
-    RemoteMachine(entry, lab=SmallLab("finish()")).run(bundle)
-    own = Path(entry.context.workdir) / station.OWN
-    assert not [path for path in (own, *own.rglob("*")) if path.stat().st_mode & 0o077]
-    own.chmod(0o755)
-    for use in (lambda machine: machine.run(bundle), lambda machine: machine.probe()):
-        with pytest.raises(MachineLacks, match=r"station: it must be a real folder that you own"):
-            use(RemoteMachine(entry, lab=SmallLab("finish()")))
-    own.chmod(0o700)
-    own.rename(own.with_name("real"))
-    own.symlink_to(own.with_name("real"))
-    with pytest.raises(MachineLacks, match=r"station: it must be a real folder that you own"):
-        RemoteMachine(entry, lab=SmallLab("finish()")).run(bundle)
 
 
 # Before anything runs
