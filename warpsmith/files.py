@@ -107,6 +107,12 @@ def replace_folder(contents: Mapping[str, bytes], folder: Path) -> None:
     sync_folder(folder.parent)
 
 
+def next_number(folder: Path) -> str:
+    """Return the three digits of the next entry of a folder whose entries begin with their number: `004`."""
+    numbers = [int(path.name[:3]) for path in folder.glob("[0-9][0-9][0-9]*")]
+    return f"{max(numbers, default=0) + 1:03d}"
+
+
 def move_path(source: Path, destination: Path) -> None:
     """Rename within the project so that the rename survives a power failure; create the folders above the
     destination."""

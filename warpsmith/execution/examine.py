@@ -12,11 +12,9 @@ from warpsmith.errors import MachineFailed
 from warpsmith.execution.bundle import pack_job
 from warpsmith.execution.contexts import NamedContext
 from warpsmith.execution.job import Job
-from warpsmith.execution.remote import Probe, RemoteMachine
+from warpsmith.execution.remote import SKEW_SECONDS, Probe, RemoteMachine
 from warpsmith.lab.doctor.models import KINDS, DoctorGroup, DoctorReport, DoctorRow
 from warpsmith.project import Project
-
-_SKEW_SECONDS = 60.0
 
 
 def examine_context(project: Project, entry: NamedContext, tell: Tell = lambda _: None) -> DoctorReport:
@@ -65,8 +63,8 @@ def _connection_rows(entry: NamedContext, probe: Probe) -> Iterator[DoctorRow]:
         name="lab", state="ok", found="there" if probe.lab else "not there yet; the first job brings it"
     )
     skew = probe.time - time.time()
-    if abs(skew) > _SKEW_SECONDS:
-        means = "times in records are corrected by it"
+    if abs(skew) > SKEW_SECONDS:
+        means = "records have this machine's time"
         yield DoctorRow(name="clock", state="gap", found=f"{skew:+.0f} s off this machine's", means=means)
 
 

@@ -36,6 +36,9 @@ from warpsmith.lab.machine import provenance
 MODULE = "warpsmith.campaign.jobs.perform"
 """Module that performs a job on the other machine."""
 
+SKEW_SECONDS = 60.0
+"""Difference of the clocks from which it is said: records give minutes."""
+
 _BEAT_SECONDS = 2.0
 _BEAT, _CANCEL, _DONE = b"b", b"c", b"d"
 _WAITS = (0.2, 1.0, 2.0, 5.0)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from warpsmith import files
 from warpsmith.core.text import describe_error
 from warpsmith.port.models import PortRecord
 from warpsmith.project import Project
@@ -30,5 +31,4 @@ def read_port(path: Path) -> PortRecord | str:
 def next_port_folder(project: Project, op: str) -> Path:
     """Return the folder of the operator's next port."""
     ports = project.devlog / op / "ports"
-    numbers = [int(path.name) for path in ports.glob("[0-9][0-9][0-9]")]
-    return ports / f"{max(numbers, default=0) + 1:03d}"
+    return ports / files.next_number(ports)

@@ -58,8 +58,7 @@ HEAD = RaceRow(
 def write_race(project: Project, record: RaceRecord) -> Path:
     """Write a race with its page and plot atomically; return its folder under `devlog/<op>/races/`."""
     races = project.devlog / record.definition / "races"
-    numbers = [int(path.name[:3]) for path in races.glob(_FOLDERS)]
-    folder = races / f"{max(numbers, default=0) + 1:03d}-{record.target}"
+    folder = races / f"{files.next_number(races)}-{record.target}"
     files.publish_folder({RECORD: record.model_dump_json(indent=2) + "\n", **_rendered(record)}, folder)
     return folder
 

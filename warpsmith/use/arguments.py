@@ -94,6 +94,7 @@ class Arguments:
             for index, (name, spec) in enumerate(specs)
             if isinstance(spec, TensorSpec)
         )
+        self._has_shared_sizes = any(isinstance(size, _SharedSize) for t in self._tensors for size in t.sizes)
         self._integers = tuple(
             (index, axis)
             for index, (name, spec) in enumerate(specs)
@@ -166,7 +167,7 @@ class Arguments:
                     expected_size = axis
                 if expected_size != size:
                     return f"`{name}` has {size} elements along an axis that must have {expected_size}"
-        if mismatch := self._describe_shared_sizes(arguments):
+        if self._has_shared_sizes and (mismatch := self._describe_shared_sizes(arguments)):
             return mismatch
         for index, name, least, most in self._ranges:
             if not least <= arguments[index] <= most:
@@ -175,8 +176,6 @@ class Arguments:
 
     def _describe_shared_sizes(self, arguments: Sequence[Any]) -> str:
         """Describe a size that is no product of its axes; empty if each is."""
-        if not any(isinstance(size, _SharedSize) for tensor in self._tensors for size in tensor.sizes):
-            return ""
         axes = {**self._fixed, **self.sizes_by_axis(arguments)}
         for tensor in self._tensors:
             for size, axis in zip(arguments[tensor.position].shape, tensor.sizes, strict=True):

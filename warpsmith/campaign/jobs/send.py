@@ -20,13 +20,10 @@ from warpsmith.errors import MachineFailed
 from warpsmith.execution.bundle import pack_job
 from warpsmith.execution.contexts import find_context
 from warpsmith.execution.job import Job, Outcome
-from warpsmith.execution.remote import RemoteMachine
+from warpsmith.execution.remote import SKEW_SECONDS, RemoteMachine
 from warpsmith.lab.machine import measurement_store
 from warpsmith.lab.operator.definition_file import definition_sha256
 from warpsmith.project import Project
-
-SKEW_SECONDS = 60.0
-"""Difference of the clocks from which it is said: records give minutes."""
 
 _REPORT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 """Name of a profile's report."""

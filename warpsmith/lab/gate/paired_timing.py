@@ -145,8 +145,9 @@ class PairedTiming:
             self.energy(),
             judgement=judgement,
         )
+        shares = against.shares or dict.fromkeys(self.samples, 1 / len(self.samples))
         mean = sum(
-            (against.shares.get(name) or 1 / len(self.samples))
+            shares[name]
             * log(statistics.trimmed_mean(s.seconds[BEST]) / statistics.trimmed_mean(s.seconds[SOLUTION]))
             for name, s in self.samples.items()
         )

@@ -7,7 +7,6 @@ alone, so that choosing the fastest of several does not favor it. Only the numbe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import sqrt
 
 from warpsmith.core import gate_rules
 from warpsmith.core.evaluation import BEST, TWIN, Interval
@@ -20,13 +19,10 @@ from warpsmith.lab.timing.session import SOLUTION
 Times = Mapping[str, Mapping[str, Sequence[float]]]
 """Workload to version to its seconds, paired by position."""
 
-FLOOR_FACTOR = sqrt(3)
-"""Noise of one shape over that of a mean of three workloads, which a noise floor is."""
-
 
 def shape_floor(noise_floor: float) -> float:
     """Return the gain that noise may show at a single shape."""
-    return noise_floor * FLOOR_FACTOR
+    return noise_floor * statistics.concentration({"one": 1.0})
 
 
 def cell_confidence(shapes: int) -> float:

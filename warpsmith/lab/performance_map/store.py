@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from warpsmith import files
 from warpsmith.core.text import describe_error
 from warpsmith.lab.performance_map.models import PerformanceMap
 from warpsmith.project import Project
@@ -32,8 +33,7 @@ def read_map(path: Path) -> PerformanceMap | str:
 def next_folder(project: Project, op: str, target: str) -> Path:
     """Return the folder of the operator's next map."""
     maps = project.devlog / op / "maps"
-    numbers = [int(path.name[:3]) for path in maps.glob("[0-9][0-9][0-9]-*")]
-    return maps / f"{max(numbers, default=0) + 1:03d}-{target}"
+    return maps / f"{files.next_number(maps)}-{target}"
 
 
 def last_maps(project: Project) -> list[tuple[Path, PerformanceMap | str]]:
