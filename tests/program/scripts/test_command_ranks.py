@@ -20,7 +20,7 @@ from warpsmith.program.scripts.rank_failures import first_rank_failure
 pytestmark = pytest.mark.own_process
 
 TRAIN = """
-import os, sys
+import os, sys, time
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -34,8 +34,10 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 x = torch.full((2, 4), 1.0 + rank)
 for step in range(100000):
     late = rank == 1 and step == 4
-    if late and fault == "die":
+    if late and fault in ("die", "die unseen") or rank == 1 and fault == "die early":
         os.kill(os.getpid(), 9)
+    if step == 4 and fault == "die unseen" or fault == "die early":
+        time.sleep(60)  # the launcher ends this rank before a collective fails
     if late and fault == "raise":
         raise ValueError("no more data")
     if late and fault == "memory":
@@ -104,7 +106,9 @@ def test_every_rank_answers_and_ranks_that_start_apart_are_seen(
     ("fault", "error", "says"),
     [
         ("die", SolutionFailed, r"rank 1 of 2 was killed by SIGKILL during 9 steps"),
-        ("raise", SolutionFailed, r"rank 1 of 2 fails in its step 4: ValueError: no more data \(train\.py:19\)"),
+        ("'die unseen'", SolutionFailed, r"rank 1 of 2 was killed by SIGKILL during 9 steps"),
+        ("'die early'", SolutionFailed, r"rank 1 was killed by SIGKILL during its start"),
+        ("raise", SolutionFailed, r"rank 1 of 2 fails in its step 4: ValueError: no more data \(train\.py:21\)"),
         ("memory", MachineLacks, r"rank 1 of 2 alone runs out of memory in its step 4: .* 2\.00 GiB"),
         ("early", SolutionFailed, r"rank 1 of 2 fails in its step 0: ValueError: no data at all"),
     ],
@@ -162,13 +166,22 @@ LOST = "RuntimeError: Connection closed by peer [127.0.0.1]:1"
 def test_the_first_cause_counts_and_not_what_others_missed(
     answers: dict[int, dict[str, object] | None], rank: int | None
 ) -> None:
-    first = first_rank_failure(answers)
+    first = first_rank_failure(answers, None)
     assert (first and first.rank) == rank
+
+
+def test_of_ranks_that_ended_silently_the_launcher_names_the_first(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("E1126 api.py:986] failed (exitcode: -11) local_rank: 1 (pid: 5) of binary: python\n")
+    first = first_rank_failure({0: None, 1: None}, log)
+    assert first is not None and first.rank == 1
+    error = rank_failures.failure_error("run", first, 2, "5 steps", log)
+    assert "rank 1 of 2 was killed by SIGSEGV during 5 steps" in str(error)
 
 
 def test_memory_that_several_ranks_lack_is_not_that_of_one(tmp_path: Path) -> None:
     message, kind = "OutOfMemoryError: too much", "memory"
-    both = first_rank_failure({0: failed(1.0, message, kind), 1: failed(2.0, message, kind)})
+    both = first_rank_failure({0: failed(1.0, message, kind), 1: failed(2.0, message, kind)}, None)
     assert both is not None
     assert "alone" not in str(rank_failures.failure_error("run", both, 2, "5 steps", tmp_path / "log"))
 

@@ -242,7 +242,7 @@ class CommandRunner(Runner):
         refusal = next((answer for answer in answers.values() if answer and answer.get("kind") == "refused"), None)
         if refusal is not None:
             return super()._request_error(refusal, "run")
-        failure = rank_failures.first_rank_failure(answers)
+        failure = rank_failures.first_rank_failure(answers, self._log)
         if failure is None:
             raise RuntimeError("no rank failed")
         error = rank_failures.failure_error(self._label, failure, world, doing, self._log)
@@ -293,6 +293,10 @@ class CommandRunner(Runner):
             return MachineLacks(
                 f"`{self._label}` runs out of memory as it stands: {line} Free the device or make it smaller."
             )
+        logged = rank_failures.logged_failure(self._log) if code else None
+        if logged is not None:  # the launcher ended the other ranks before they could say a word
+            world = len(self._ranks) or None
+            return rank_failures.failure_error(self._label, logged, world, doing, self._log)
         if code:
             return SolutionFailed(
                 f"`{self._label}` failed with exit code {code} during {doing}: {line}{self._log_hint()}"

@@ -31,11 +31,12 @@ class RankFailure:
     """True if no other rank failed in the same way."""
 
 
-def first_rank_failure(answers: Mapping[int, Message | None]) -> RankFailure | None:
+def first_rank_failure(answers: Mapping[int, Message | None], log: Path | None) -> RankFailure | None:
     """Return the rank that failed first; None if none failed.
 
     Args:
         answers: rank to its answer; None for a rank that closed its channel.
+        log: file with the command's output. Of ranks that ended without a word, it names the first.
     """
     failed = [(rank, answer) for rank, answer in answers.items() if answer is not None and not answer["ok"]]
     failed.sort(key=lambda item: item[1].get("time", 0.0))
@@ -45,23 +46,24 @@ def first_rank_failure(answers: Mapping[int, Message | None]) -> RankFailure | N
         rank, first = causes[0]
         return RankFailure(rank, first, sum(answer["kind"] == first["kind"] for _, answer in causes) == 1)
     if ended:
-        return RankFailure(ended[0], None, len(ended) == 1)
+        logged = next((rank for rank in _logged_exit_codes(log) if rank in ended), ended[0])
+        return RankFailure(logged, None, len(ended) == 1)
     return RankFailure(*failed[0], len(failed) == 1) if failed else None
 
 
 def failure_error(
-    label: str, failure: RankFailure, world: int, doing: str, log: Path | None
+    label: str, failure: RankFailure, world: int | None, doing: str, log: Path | None
 ) -> SolutionFailed | MachineLacks:
     """Return the error for a rank that failed.
 
     Args:
         label: the command.
         failure: the rank.
-        world: number of ranks.
+        world: number of ranks; None if not known.
         doing: what it did, such as `5 steps`.
         log: file with the command's output.
     """
-    subject = f"`{label}`: rank {failure.rank} of {world}"
+    subject = f"`{label}`: rank {failure.rank}{f' of {world}' if world else ''}"
     output = f" Its output: {log}" if log else ""
     answer = failure.answer
     if answer is None:
@@ -78,11 +80,22 @@ def failure_error(
     return SolutionFailed(f"{subject} fails {step}: {message}; all ranks were ended.{output}")
 
 
+def logged_failure(log: Path | None) -> RankFailure | None:
+    """Return the failure of the rank that the launcher saw end first; None if its log names none."""
+    ranks = list(_logged_exit_codes(log))
+    return RankFailure(ranks[0], None, len(ranks) == 1) if ranks else None
+
+
 def _describe_end(rank: int, log: Path | None) -> str:
     """Describe how a rank ended, from the launcher's words in the log."""
-    text = log.read_text(errors="replace") if log is not None and log.is_file() else ""
-    codes = {int(match[2]): int(match[1]) for match in _EXIT_CODE.finditer(text)}
+    codes = _logged_exit_codes(log)
     if rank not in codes:
         return "ended by itself"
     code = codes[rank]
     return f"was killed by {Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+
+
+def _logged_exit_codes(log: Path | None) -> dict[int, int]:
+    """Return the exit code of each rank that the launcher saw fail, the first one first."""
+    text = log.read_text(errors="replace") if log is not None and log.is_file() else ""
+    return {int(match[2]): int(match[1]) for match in _EXIT_CODE.finditer(text)}
