@@ -134,3 +134,39 @@ def test_the_quick_half_width_is_about_that_of_the_interval(seed, count, noise):
 def test_a_trimmed_mean_keeps_every_ninth_call_and_drops_one_in_twenty():
     assert statistics.trimmed_mean([1.0] * 8 + [100.0]) == pytest.approx(12.0)
     assert statistics.trimmed_mean([1.0] * 39 + [100.0]) == pytest.approx(1.0)
+
+
+def test_the_interval_is_that_of_scipy() -> None:
+    from scipy.stats import bootstrap
+
+    rng = np.random.default_rng(5)
+    groups = [rng.normal(0.1 * number, 0.02, 40 + number) for number in range(3)]
+    shares = [0.5, 0.2, 0.3]
+
+    def centre(*samples: np.ndarray, axis: int = -1) -> np.ndarray:
+        return np.average([np.median(sample, axis=axis) for sample in samples], axis=0, weights=shares)
+
+    expected = bootstrap(groups, centre, n_resamples=20000, method="percentile", vectorized=True, rng=rng)
+    interval = statistics._bootstrap_interval(groups, shares)
+    width = interval.high - interval.low
+    assert np.log([interval.low, interval.high]) == pytest.approx(
+        [expected.confidence_interval.low, expected.confidence_interval.high], abs=0.1 * width
+    )
+
+
+@pytest.mark.parametrize("count", [9, 30, 101])
+@pytest.mark.parametrize("confidence", [0.95, 0.995])
+def test_bounds_of_the_median_are_ranks_of_the_binomial_distribution(count: int, confidence: float) -> None:
+    from scipy.stats import binom
+
+    other = np.exp(np.arange(count) / 100.0)
+    interval = statistics.median_bounds([1.0] * count, list(other), confidence)
+    rank = round(100 * np.log(interval.low))
+    assert 2 * binom.cdf(rank, count, 0.5) <= 1 - confidence < 2 * binom.cdf(rank + 1, count, 0.5)
+    assert np.log(interval.high) == pytest.approx((count - 1 - rank) / 100)
+
+
+def test_a_floor_is_a_quantile_of_students_distribution() -> None:
+    from scipy.stats import t
+
+    assert statistics.student_floor([0.1, 0.1, 0.1]) == pytest.approx(0.1 * t.ppf(0.975, 3))

@@ -14,11 +14,11 @@ import pytest
 import torch
 
 from warpsmith.lab.workers import openmp_state
-from warpsmith.lab.workers.process_state import describe_changes, read_process_state
+from warpsmith.lab.workers.process_state import describe_changes, read_initial_state, read_process_state
 
 
 def changed_parts(change: object) -> list[str]:
-    before = read_process_state("cpu")
+    before = read_initial_state("cpu")
     change()  # type: ignore[operator]
     return [clause.partition(":")[0] for clause in describe_changes(before, read_process_state("cpu"))]
 
@@ -101,26 +101,36 @@ def test_a_change_says_from_what_to_what() -> None:
     ]
 
 
-def test_handlers_that_change_the_exit_code_of_a_program(tmp_path) -> None:
+@pytest.mark.parametrize(
+    ("handler", "changes", "seconds"),
+    [
+        ("os._exit(0)", "['exit code of a child, off by']", 1.0),
+        ("(time.sleep(0.05), os._exit(0))", "['exit code of a child, off by']", 1.0),
+        ("threading.Event().wait()", "[]", 0.8),
+    ],
+)
+def test_handlers_that_change_the_exit_code_of_a_program(handler: str, changes: str, seconds: float) -> None:
     program = """
-import ctypes, os, sys
-from warpsmith.lab.workers import openmp_state
-from warpsmith.lab.workers.process_state import describe_changes, read_process_state
-before = read_process_state("cpu")
-handler = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: os._exit(0))
+import ctypes, os, sys, threading, time
+from warpsmith.lab.workers.process_state import describe_changes, read_initial_state, read_process_state
+before = read_initial_state("cpu")
+handler = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: HANDLER)
 ctypes.CDLL(None).__cxa_atexit(handler, None, None)
+started = time.monotonic()
 changes = describe_changes(before, read_process_state("cpu"))
-print([clause.partition(":")[0] for clause in changes], flush=True)
+print(time.monotonic() - started, [clause.partition(":")[0] for clause in changes], flush=True)
 os._exit(0)
-"""
+""".replace("HANDLER", handler)
     ended = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, check=True
     )
-    assert ended.stdout.strip() == "['exit code of a child, off by']"
+    took, _, said = ended.stdout.strip().partition(" ")
+    assert said == changes
+    assert float(took) < seconds
 
 
 def test_a_caught_signal_that_asks_to_end() -> None:
-    library, before = ctypes.CDLL(None), read_process_state("cpu")
+    library, before = ctypes.CDLL(None), read_initial_state("cpu")
     library.signal.restype, library.signal.argtypes = ctypes.c_void_p, [ctypes.c_int, ctypes.c_void_p]
     handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(lambda _: None)
     earlier = library.signal(signal.SIGQUIT, ctypes.cast(handler, ctypes.c_void_p))

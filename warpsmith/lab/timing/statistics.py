@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from warpsmith.core import gate_rules
@@ -77,14 +79,12 @@ def median_bounds(own: Sequence[float], other: Sequence[float], confidence: floa
         ValueError: there are too few pairs for this confidence.
     """
     import numpy as np
-    from scipy.stats import binom
 
     logs = np.sort(_log_ratios(own, other))
-    ranks = np.arange(len(logs) // 2)
-    inside = ranks[2 * binom.cdf(ranks, len(logs), 0.5) <= 1 - confidence]
-    if not len(inside):
+    below = itertools.accumulate(math.comb(len(logs), rank) / 2 ** len(logs) for rank in range(len(logs) // 2))
+    rank = sum(2 * chance <= 1 - confidence for chance in below) - 1
+    if rank < 0:
         raise ValueError(f"{len(logs)} pairs give no interval at a confidence of {confidence:.4f}")
-    rank = int(inside[-1])
     return Interval(low=float(np.exp(logs[rank])), high=float(np.exp(logs[-1 - rank])))
 
 
@@ -121,13 +121,12 @@ def weighted_speedup(
         confidence: confidence of the interval.
     """
     import numpy as np
-    from scipy.stats import norm
 
     logs = {name: _log_ratios(*both) for name, both in pairs.items()}
     shares = np.array(list(time_shares(pairs, calls).values()))
     middle = float(shares @ [np.median(values) for values in logs.values()])
     errors = np.array([standard_error([float(value) for value in values]) for values in logs.values()])
-    half = float(norm.ppf((1 + confidence) / 2)) * float(np.sqrt(np.square(shares * errors).sum()))
+    half = NormalDist().inv_cdf((1 + confidence) / 2) * float(np.sqrt(np.square(shares * errors).sum()))
     return float(np.exp(middle)), Interval(low=float(np.exp(middle - half)), high=float(np.exp(middle + half)))
 
 
@@ -168,10 +167,10 @@ def student_floor(gains: Sequence[float]) -> float:
     much less.
     """
     import numpy as np
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     size = float(np.sqrt(np.mean(np.square(gains))))
-    return max(gate_rules.MIN_FLOOR, size * float(t.ppf((1 + gate_rules.CONFIDENCE) / 2, len(gains))))
+    return max(gate_rules.MIN_FLOOR, size * float(stdtrit(len(gains), (1 + gate_rules.CONFIDENCE) / 2)))
 
 
 def self_comparison_floor(comparison: Aggregate) -> float:
@@ -190,23 +189,17 @@ def _log_ratios(own: Sequence[float], other: Sequence[float]) -> numpy.ndarray:
 
 
 def _bootstrap_interval(samples: Sequence[numpy.ndarray], shares: Sequence[float] = (1.0,)) -> Interval:
+    """Return the percentile bootstrap interval of the weighted mean of medians, each sample resampled by itself.
+
+    `scipy.stats.bootstrap` computes the same, but takes more than a second to import.
+    """
     import numpy as np
-    from scipy.stats import bootstrap
 
-    def centre(*groups: numpy.ndarray, axis: int = -1) -> numpy.ndarray:
-        mean: numpy.ndarray = np.average([np.median(group, axis=axis) for group in groups], axis=0, weights=shares)
-        return mean
-
-    if all(float(np.ptp(group)) == 0 for group in samples):
-        value = float(np.exp(centre(*samples)))
-        return Interval(low=value, high=value)
-    interval = bootstrap(
-        tuple(samples),
-        centre,
-        n_resamples=gate_rules.RESAMPLES,
-        confidence_level=gate_rules.CONFIDENCE,
-        method="percentile",
-        vectorized=True,
-        rng=np.random.default_rng(0),
-    ).confidence_interval
-    return Interval(low=float(np.exp(interval.low)), high=float(np.exp(interval.high)))
+    generator = np.random.default_rng(0)
+    means = np.zeros(gate_rules.RESAMPLES)
+    for values, share in zip(samples, shares, strict=True):
+        places = generator.integers(0, len(values), (gate_rules.RESAMPLES, len(values)))
+        means += share * np.median(values[places], axis=-1)
+    outside = (1 - gate_rules.CONFIDENCE) / 2
+    low, high = np.quantile(means / sum(shares), (outside, 1 - outside))
+    return Interval(low=float(np.exp(low)), high=float(np.exp(high)))

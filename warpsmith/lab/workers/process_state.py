@@ -25,7 +25,10 @@ ProcessState = dict[str, str]
 
 def read_process_state(device: str) -> ProcessState:
     """Read the state of this process and thread; parts that the installed PyTorch lacks are left out."""
-    readers = _READERS | (_CPU_READERS if device == "cpu" else _CUDA_READERS)
+    return _read_parts(_READERS | (_CPU_READERS | _LATE_READERS if device == "cpu" else _CUDA_READERS))
+
+
+def _read_parts(readers: Mapping[str, Callable[[], object]]) -> ProcessState:
     state = {}
     for name, read in readers.items():
         try:
@@ -33,6 +36,13 @@ def read_process_state(device: str) -> ProcessState:
         except (AttributeError, RuntimeError, OSError):
             continue
     return state
+
+
+def read_initial_state(device: str) -> ProcessState:
+    """Read the state of this process before a version is loaded; what is certain then is not looked at."""
+    return _read_parts(_READERS | (_CPU_READERS if device == "cpu" else _CUDA_READERS)) | (
+        _CERTAIN if device == "cpu" else {}
+    )
 
 
 def describe_changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
@@ -111,20 +121,30 @@ def _signal_actions() -> str:
 def _child_exit_code() -> int:
     """Return how far the exit code of a forked child is from the one that it asks the C library for.
 
-    It runs the handlers that kernels registered. A child that is killed or hangs says nothing about them.
+    It runs the handlers that kernels registered. A child that is killed or hangs says nothing about them: the
+    library of PyTorch's profiler, once used, waits at its end for a thread that no child has.
     """
     code, started = random.SystemRandom().randrange(_LEAST_CODE, _MOST_CODE), time.monotonic()
     child = os.fork()
     if child == 0:
         ctypes.CDLL(None).exit(code)
-    while time.monotonic() - started < _CHILD_SECONDS:
+    awake, activity = started, ""
+    while time.monotonic() < min(started + _CHILD_SECONDS, awake + _CHILD_IDLE_SECONDS):
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
             return os.WEXITSTATUS(status) - code if os.WIFEXITED(status) else 0
+        if (last := _activity(child)) != activity or not last.startswith("S"):
+            awake, activity = time.monotonic(), last
         time.sleep(_CHILD_STEP)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     return 0
+
+
+def _activity(pid: int) -> str:
+    """Return the letter of a process's state and the time that it has computed so far, in clock ticks."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+    return " ".join((fields[0], *fields[11:13]))
 
 
 def _status_lines() -> list[str]:
@@ -173,8 +193,8 @@ def _standard_files() -> list[str]:
 _LEAST_CODE, _MOST_CODE = 3, 100
 """Exit codes that a child asks for."""
 
-_CHILD_SECONDS, _CHILD_STEP = 1.0, 0.001
-"""Seconds that it may take, and between two looks at it."""
+_CHILD_SECONDS, _CHILD_IDLE_SECONDS, _CHILD_STEP = 1.0, 0.1, 0.001
+"""Seconds that it may take, that it may sleep at a stretch, and between two looks at it."""
 
 _ACTION_BYTES = 256
 """Room for the C library's `struct sigaction`, which begins with the address of the handler."""
@@ -230,7 +250,6 @@ _READERS: dict[str, Callable[[], object]] = {
 _CPU_READERS: dict[str, Callable[[], object]] = {
     "environment of the C library": _c_environment,
     "random numbers of the C library": _c_random_numbers,
-    "exit code of a child, off by": _child_exit_code,
     "handlers of signals": _signal_actions,
     "settings of OpenMP": openmp_state.read_settings,
     "modes of OpenMP's threads": lambda: openmp_state.read_modes(_floating_modes),
@@ -238,6 +257,10 @@ _CPU_READERS: dict[str, Callable[[], object]] = {
     "shared memory": lambda: _names("/dev/shm"),
 }
 """Parts that CUDA's compiler and libraries change."""
+
+_LATE_READERS: dict[str, Callable[[], object]] = {"exit code of a child, off by": _child_exit_code}
+_CERTAIN = {"exit code of a child, off by": "0"}
+"""Parts that take long to read, and what they are before a version is loaded."""
 
 _CUDA_READERS: dict[str, Callable[[], object]] = {
     "the GPU's random numbers": lambda: _digest(_torch().cuda.get_rng_state()),

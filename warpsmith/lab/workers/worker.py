@@ -93,7 +93,7 @@ class Worker:
             self.language = side["language"]
             self.build = Build(Path(side["source"]), Path(side["artifact"]), ())
             language = languages.get(side["language"])
-            self.state = process_state.read_process_state(self.device)
+            self.state = process_state.read_initial_state(self.device)
             self.run = language.load(self.build, self.definition)
         else:
             self._load_trusted(Path(side["definition"]), side["peer"])
