@@ -59,6 +59,11 @@ def test_a_near_miss_is_drawn_again(near, draws):
     check = CorrectnessCheck(None, None, None, "cpu", lambda: 1)
     drawn = []
     grades = [SimpleNamespace(near_miss=miss, number=number) for number, miss in enumerate(near, 1)]
-    session = SimpleNamespace(fill_inputs=drawn.append, call_and_grade=lambda _: grades[len(drawn) - 1])
+
+    def fill_inputs(distribution: str, *, slots: int) -> None:
+        assert slots == 1
+        drawn.append(distribution)
+
+    session = SimpleNamespace(fill_inputs=fill_inputs, call_and_grade=lambda _: grades[len(drawn) - 1])
     assert check._grade_distribution(session, "far").number == draws
     assert drawn == ["far"] * draws

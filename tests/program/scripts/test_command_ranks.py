@@ -174,7 +174,8 @@ def test_of_ranks_that_ended_silently_the_launcher_names_the_first(tmp_path: Pat
     log = tmp_path / "log"
     log.write_text("E1126 api.py:986] failed (exitcode: -11) local_rank: 1 (pid: 5) of binary: python\n")
     first = first_rank_failure({0: None, 1: None}, log)
-    assert first is not None and first.rank == 1
+    assert first is not None
+    assert first.rank == 1
     error = rank_failures.failure_error("run", first, 2, "5 steps", log)
     assert "rank 1 of 2 was killed by SIGSEGV during 5 steps" in str(error)
 

@@ -98,7 +98,7 @@ class CorrectnessCheck:
             return
         session = self.open_session(other)
         try:
-            session.fill_inputs()
+            session.fill_inputs(slots=1)
         except BadDefinition:  # its own draw does not take these numbers
             return
         grade = session.call_and_grade(SOLUTION)
@@ -129,7 +129,7 @@ class CorrectnessCheck:
             notes.append(f"{workload.name} skipped: the reference cannot compute it")
             return False
         for distribution in (None, *self._adversarial(session)):
-            session.fill_inputs(distribution, quick=True)
+            session.fill_inputs(distribution, quick=True, slots=1)
             if axis is None and session.grade_reference().status is not Status.PASSED:
                 notes.append(
                     f"{workload.name}: {distribution or 'normal'} left out, the reference misses the bound"
@@ -165,7 +165,7 @@ class CorrectnessCheck:
 
     def _reference_computes(self, session: Session) -> bool:
         try:
-            session.fill_inputs(quick=True)
+            session.fill_inputs(quick=True, slots=1)
             return session.grade_reference().status is Status.PASSED
         except (BadDefinition, ValueError):
             return False
@@ -183,7 +183,7 @@ class CorrectnessCheck:
         if size < 2:
             return
         whole = self.open_session(workload)
-        whole.fill_inputs()
+        whole.fill_inputs(slots=1)
         expected = self._call_outputs(whole)
         chance = random.SystemRandom()
         some = (int(size ** chance.random()) for _ in range(input_rules.BATCH_TRIES))
@@ -192,7 +192,7 @@ class CorrectnessCheck:
             places = rows.choose_places(length, len(chosen))
             batch = self.open_session(rows.shorten(workload, axis, length))
             batch.fill_inputs(
-                chance.choice((None, MIXED_ROWS)) if batch.inputs.adversarial_distributions else None
+                chance.choice((None, MIXED_ROWS)) if batch.inputs.adversarial_distributions else None, slots=1
             )
             specs = self._file.definition.tensor_inputs
             batch.write_inputs(0, rows.place_rows(batch.drawn[0], whole.drawn[0], specs, axis, chosen, places))
@@ -218,7 +218,7 @@ class CorrectnessCheck:
             SideFailed: it is wrong now.
         """
         session = self.open_session(workload)
-        session.fill_inputs()
+        session.fill_inputs(slots=1)
         self._grade_call(session, "normal, after larger sizes")
 
     def summary(self, name: str, timed: Sequence[Grade] = ()) -> Correctness:
@@ -276,7 +276,7 @@ class CorrectnessCheck:
         A result of one element may hang on one unlucky draw; a wrong tolerance fails at each.
         """
         for _ in range(gate_rules.DRAW_TRIES):
-            session.fill_inputs()
+            session.fill_inputs(slots=1)
             grade = session.grade_reference()
             if grade.status is Status.PASSED:
                 break
@@ -300,7 +300,7 @@ class CorrectnessCheck:
         None where masks leave an infinite result.
         """
         for _ in range(gate_rules.DRAW_TRIES):
-            session.fill_inputs(distribution)
+            session.fill_inputs(distribution, slots=1)
             if distribution == MASKED and not session.truth(0).is_finite:
                 return None
             grade = session.call_and_grade(SOLUTION)

@@ -100,7 +100,7 @@ def write_combined(session: Session, combine: Callable[[Tensors], Tensors]) -> N
 def edit_tensor(tensor: torch.Tensor, fresh: torch.Tensor, *, within: bool) -> torch.Tensor:
     """Return a copy with one element changed, or two exchanged.
 
-    By chance the element becomes larger than the largest, so that sums and maxima depend on it, or any other one
+    By chance the element becomes larger than the largest, so that sums and maxima depend on it, or any finite one
     of the fresh values, so that a checksum of extremes does not see it. With `within` it becomes the largest of
     the fresh values, or the smallest if it is the largest already. Integers, whose values may have to fit each
     other, are exchanged or replaced by the fresh ones.
@@ -117,7 +117,7 @@ def edit_tensor(tensor: torch.Tensor, fresh: torch.Tensor, *, within: bool) -> t
         return edited
     if not within:
         if chance.random() < _EVEN:
-            flat[index] = fresh.view(-1)[chance.randrange(flat.numel())]
+            flat[index] = fresh.view(-1)[_draw_finite_places(fresh, 1)[0]]
             return edited
         largest = float(flat.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0).abs().max())
         flat[index] = gate_rules.EDIT_FACTOR * largest + gate_rules.EDIT_OFFSET
@@ -131,7 +131,10 @@ def edit_tensor(tensor: torch.Tensor, fresh: torch.Tensor, *, within: bool) -> t
 
 
 def _edit_structure(tensor: torch.Tensor, kind: EditKind) -> torch.Tensor:
-    """Return a copy edited in another way than by a new element."""
+    """Return a copy edited in another way than by a new element.
+
+    Infinite elements stay where they are: a row of nothing else may have no result.
+    """
     import torch
 
     edited = tensor.clone()
@@ -140,12 +143,20 @@ def _edit_structure(tensor: torch.Tensor, kind: EditKind) -> torch.Tensor:
         signs = 2 * torch.randint(2, flat.shape, device=flat.device) - 1
         flat.copy_((flat.double() * (1 + gate_rules.NEAR_EDIT * signs)).to(flat.dtype))
     elif kind == "sign":
-        index = int(flat.abs().nan_to_num(posinf=0.0).argmax())
-        flat[index] = -flat[index]
+        index = int(flat.where(flat.isfinite(), 0).abs().argmax())
+        flat[index] = -flat[index] if bool(flat[index].isfinite()) else flat[index]
     else:
-        first, second = random.SystemRandom().sample(range(flat.numel()), _PAIR)
+        first, second = _draw_finite_places(edited, _PAIR)
         flat[first], flat[second] = flat[second].clone(), flat[first].clone()
     return edited
+
+
+def _draw_finite_places(tensor: torch.Tensor, count: int) -> list[int]:
+    """Draw flat indices of different elements, all finite where that many are."""
+    chance, finite = random.SystemRandom(), tensor.flatten().isfinite().nonzero().flatten()
+    if len(finite) < count:
+        return chance.sample(range(tensor.numel()), count)
+    return [int(finite[place]) for place in chance.sample(range(len(finite)), count)]
 
 
 def update_weight(weight: torch.Tensor, direction: torch.Tensor) -> torch.Tensor:

@@ -44,9 +44,9 @@ class RaceSession(Session):
         self._host: dict[str, list[float]] = {}
         super().__init__(file, workload, arenas, sides, seed, device, count=count)
 
-    def fill_inputs(self, distribution: str | None = None, *, quick: bool = False) -> None:
+    def fill_inputs(self, distribution: str | None = None, *, quick: bool = False, slots: int = 0) -> None:
         """Draw new inputs for every slot, let peers prepare the weights, and poison the memory of the outputs."""
-        super().fill_inputs(distribution, quick=quick)
+        super().fill_inputs(distribution, quick=quick, slots=slots)
         self._consumed.clear()
         for name, peer in self._peers.items():
             if peer.prepare is not None:

@@ -118,10 +118,10 @@ class Session:
         block_bytes = self.slots * bytes_per_call(self.file, self.workload)
         return self.device == "cpu" or block_bytes >= 2 * gate_rules.L2_BYTES
 
-    def fill_inputs(self, distribution: str | None = None, *, quick: bool = False) -> None:
-        """Draw new inputs for every slot, and poison the memory of the outputs."""
+    def fill_inputs(self, distribution: str | None = None, *, quick: bool = False, slots: int = 0) -> None:
+        """Draw new inputs for every slot, or the first `slots`, and poison the memory of the outputs."""
         self.correlated = distribution is not None or self.expanded
-        for slot, values in enumerate(self.inputs.draw_several(self.slots, distribution, quick=quick)):
+        for slot, values in enumerate(self.inputs.draw_several(slots or self.slots, distribution, quick=quick)):
             self._write_slot(slot, values)
         self.poison_outputs(graded=quick)
 

@@ -1,0 +1,43 @@
+"""Edits in place: what they change, and that they keep what inputs with infinite elements promise."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from warpsmith.lab.gate import edits
+
+HIDDEN = torch.tensor([[0.5, float("-inf")], [float("-inf"), -2.0], [float("-inf"), 1.0]])
+"""A mask that leaves one element of each row."""
+
+
+def rows_with_a_finite_element(tensor: torch.Tensor) -> int:
+    return int(tensor.isfinite().any(-1).sum())
+
+
+@pytest.mark.parametrize("kind", ["near", "exchange", "sign"])
+def test_infinite_elements_stay_where_they_are(kind: edits.EditKind) -> None:
+    for _ in range(30):
+        edited = edits._edit_structure(HIDDEN, kind)
+        assert torch.equal(edited.isfinite(), HIDDEN.isfinite())
+        assert not torch.equal(edited, HIDDEN)
+
+
+@pytest.mark.parametrize("within", [True, False])
+def test_a_new_element_is_finite(within: bool) -> None:
+    for _ in range(60):
+        edited = edits.edit_tensor(HIDDEN, HIDDEN.flip(-1), within=within)
+        assert rows_with_a_finite_element(edited) == len(HIDDEN)
+
+
+def test_the_largest_finite_element_changes_its_sign() -> None:
+    edited = edits._edit_structure(HIDDEN, "sign")
+    assert edited[1, 1] == 2.0
+    assert int((edited != HIDDEN).sum()) == 1
+
+
+def test_a_tensor_without_finite_elements_is_edited_too() -> None:
+    nothing = torch.full((2, 2), float("-inf"))
+    assert torch.equal(edits._edit_structure(nothing, "sign"), nothing)
+    assert torch.equal(edits._edit_structure(nothing, "exchange"), nothing)
+    assert edits.edit_tensor(nothing, nothing, within=True).shape == (2, 2)
