@@ -31,6 +31,7 @@ TOY, OTHER = (
         agent=f"{name}-specialist",
         suffix=".toy",
         targets=("cpu",),
+        architectures=("cpu",),
         normalise=lambda source: "".join(source.split()),
     )
     for name in ("toy", "other")

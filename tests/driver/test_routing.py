@@ -109,14 +109,18 @@ def test_among_equals_the_first_available_is_taken_and_the_others_are_named():
 def test_amd_devices_are_warned_of():
     plan = route(FEW, architecture="gfx942")
     assert agents_of(plan) == [TRITON]
-    assert any("AMD" in note for note in plan.notes)
+    assert any("`warpsmith port OP --to gfx942`" in note for note in plan.notes)
 
 
-def test_a_language_that_does_not_run_there_is_warned_of():
-    assert "Triton does not run on cpu; take C++ there." in route(language="triton", architecture="cpu").notes
-    assert "CUDA C++ does not run on gfx950; take Triton there." in (
-        route(language="cuda", architecture="gfx950").notes
-    )
+def test_a_language_that_does_not_run_there_gives_way_to_the_nearest():
+    plan = route(language="triton", architecture="cpu")
+    assert agents_of(plan) == [CPP]
+    assert "take C++" in plan.notes[0]
+    assert "without tiles that a compiler maps to threads" in plan.notes[0]
+    plan = route(language="cuda", architecture="gfx950", kernel=UNKNOWN_KERNEL)
+    assert agents_of(plan) == [TRITON]
+    assert plan.steps[0].todo == "write a Triton kernel, from the existing one in CUDA C++"
+    assert "does not run on gfx950: take Triton" in plan.notes[0]
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.proof import definition_proof
 from warpsmith.lab.proof.definition_proof import DefinitionProof
 from warpsmith.lab.timing import energy
+from warpsmith.languages import support
 from warpsmith.ledger.git import branch_obstacle
 from warpsmith.project import Project
 
@@ -137,10 +138,12 @@ def require_machine(language: str, page: HardwarePage, objective: str) -> None:
 
 
 def _require_language(language: str, page: HardwarePage) -> None:
-    spec, kind = languages.get(language), page.target.kind
-    lacks = spec.missing(kind) if kind not in spec.targets else None  # judging checks the rest
-    if lacks:
-        raise Misuse(f"{language} cannot run on `{page.target.id}`: {lacks}")
+    spec, target = languages.get(language), page.target
+    interpreted = target.kind not in spec.targets and spec.missing(target.kind) is None
+    architecture = support.architecture_of(target)
+    if not interpreted and not support.runs_on(spec, architecture):  # judging checks the rest
+        nearest = support.describe_nearest(spec, architecture, languages.by_preference())
+        raise Misuse(f"`{target.id}`: {nearest}")
 
 
 def _require_peers(file: DefinitionFile, names: object) -> None:

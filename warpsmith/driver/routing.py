@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from warpsmith.errors import Misuse
+from warpsmith.languages import support
 
 if TYPE_CHECKING:  # a hook asks for PROGRAM_TASKS at every tool use
     from warpsmith.languages.base import Language
@@ -117,11 +118,11 @@ def plan_route(request: RouteRequest, agents: Collection[str], languages: Sequen
     by_name = {language.name: language for language in languages}
     language, alternatives = _choose(request, agents, by_name)
     notes = [f"{other.title} would do as well: {_availability(other, agents)}." for other in alternatives]
-    notes += _warnings(request.architecture, language, languages)
+    notes = [*_warnings(request.architecture, by_name.get(request.language or ""), language, languages), *notes]
     step = RouteStep(
         language.agent,
         language.name,
-        _todo(language, task, request.kernel, by_name),
+        _todo(language, task, request.language if request.kernel == UNKNOWN_KERNEL else request.kernel, by_name),
         language.agent in agents,
         language.fallback,
     )
@@ -153,7 +154,7 @@ def parse_architecture(text: str, languages: Sequence[Language]) -> str:
     key = text.strip().casefold().rstrip("+")
     sm = re.fullmatch(r"(?:sm|compute)_?([0-9]{2,3})[a-z]?", key)
     name = f"sm_{sm[1]}" if sm else ARCHITECTURE_NAMES.get(key, key)
-    if not any(_runs_on(language, name) for language in languages):
+    if not any(support.runs_on(language, name) for language in languages):
         patterns = sorted({pattern for language in languages for pattern in language.architectures})
         readable = [pattern.replace("+", " and newer") for pattern in patterns]
         raise Misuse(f"Unknown architecture `{text}`; known: {', '.join((*readable, *ARCHITECTURE_NAMES))}.")
@@ -163,19 +164,23 @@ def parse_architecture(text: str, languages: Sequence[Language]) -> str:
 def _choose(
     request: RouteRequest, agents: Collection[str], languages: Mapping[str, Language]
 ) -> tuple[Language, list[Language]]:
-    """Return the language to write, and others that are proposed for the architecture."""
+    """Return the language to write, and others that are proposed for the architecture.
+
+    Where the language that was asked for does not run, the nearest one is written.
+    """
     kernel, architecture = request.kernel, request.architecture
-    if request.language is not None:
+    current = languages.get(kernel or "")
+    if request.language is not None and support.runs_on(languages[request.language], architecture):
         return languages[request.language], []
-    if kernel == UNKNOWN_KERNEL:
+    if kernel == UNKNOWN_KERNEL and request.language is None:
         raise Misuse("`--kernel exists` does not say which language it is in; name its file, or give --language.")
     if architecture is None and kernel is None:
         raise Misuse(
             "Give one of --language, --target, --arch and --kernel FILE; `warpsmith hardware` lists targets."
         )
-    if kernel is not None and _runs_on(languages[kernel], architecture):
-        return languages[kernel], []
-    proposed = _proposed(architecture, languages.values())
+    if current is not None and support.runs_on(current, architecture):
+        return current, []
+    proposed = support.list_fitting(architecture, languages.values())
     first = next((language for language in proposed if language.agent in agents), proposed[0])
     return first, [language for language in proposed if language is not first]
 
@@ -190,35 +195,22 @@ def _todo(language: Language, task: str, kernel: str | None, languages: Mapping[
     return f"improve the existing kernel, {language.product}" if kernel else f"write {language.product}"
 
 
-def _warnings(architecture: str | None, language: Language, languages: Collection[Language]) -> list[str]:
+def _warnings(
+    architecture: str | None, requested: Language | None, language: Language, languages: Collection[Language]
+) -> list[str]:
     warnings = []
-    if architecture and architecture.startswith("gfx"):
-        warnings.append("The lab does not run on AMD devices yet: kernels for them are not judged.")
-    if not _runs_on(language, architecture):
-        better = " or ".join(other.title for other in _proposed(architecture, languages))
-        warnings.append(f"{language.title} does not run on {architecture}; take {better} there.")
+    if architecture and requested is not None and requested is not language:
+        warnings.append(support.describe_nearest(requested, architecture, languages))
+    if architecture and architecture.startswith(support.AMD_PREFIX):
+        warnings.append(
+            f"Nothing is timed on AMD devices: `warpsmith port OP --to {architecture}` compiles a version for "
+            "one, counts what it takes and checks its numbers."
+        )
     return warnings
-
-
-def _proposed(architecture: str | None, languages: Collection[Language]) -> list[Language]:
-    """Return the languages to propose for an architecture if none is asked for, best first."""
-    fitting = [language for language in languages if _runs_on(language, architecture)]
-    return [language for language in fitting if language.preference is not None] or fitting
 
 
 def _availability(language: Language, agents: Collection[str]) -> str:
     return f"`--language {language.name}`" if language.agent in agents else "not there yet"
-
-
-def _runs_on(language: Language, architecture: str | None) -> bool:
-    """Return True if a language runs on an architecture, or if that is unknown; `sm_80+` includes newer ones."""
-    if architecture is None:
-        return True
-    number = re.fullmatch(r"sm_([0-9]+)", architecture)
-    for pattern in language.architectures:
-        if pattern == architecture or (number and pattern.endswith("+") and int(number[1]) >= int(pattern[3:-1])):
-            return True
-    return False
 
 
 def _key(text: str) -> str:

@@ -141,6 +141,8 @@ class Language(ABC):
     """Kinds of target that it can be timed on: `cpu`, `gpu`."""
     architectures: tuple[str, ...]
     """Architectures that it runs on: `cpu`, `sm_80+` (and newer), `gfx942`."""
+    control: str = ""
+    """Details that it leaves to its writer and the nearest languages do not, as a noun phrase: `inline PTX`."""
     product: str
     """Result of its agent's work, with an article: `a Triton kernel`."""
     fallback: str = "ask for Triton, `--language triton`"

@@ -78,9 +78,9 @@ def _architecture(target: str | None, arch: str | None, languages: Sequence[Lang
         return routing.parse_architecture(arch, languages) if arch else None
     from warpsmith import project
     from warpsmith.lab.machine import hardware
+    from warpsmith.languages import support
 
-    page = hardware.read_target_page(project.find_project(), target).target
-    return "cpu" if page.kind == "cpu" else routing.parse_architecture(page.isa, languages)
+    return support.architecture_of(hardware.read_target_page(project.find_project(), target).target)
 
 
 def _kernel(text: str) -> str | None:

@@ -156,7 +156,7 @@ def _draw_finite_places(tensor: torch.Tensor, count: int) -> list[int]:
     chance, finite = random.SystemRandom(), tensor.flatten().isfinite().nonzero().flatten()
     if len(finite) < count:
         return chance.sample(range(tensor.numel()), count)
-    return [int(finite[place]) for place in chance.sample(range(len(finite)), count)]
+    return [int(finite[number]) for number in chance.sample(range(len(finite)), count)]
 
 
 def update_weight(weight: torch.Tensor, direction: torch.Tensor) -> torch.Tensor:

@@ -70,6 +70,11 @@ def visible_gpu() -> Gpu | None:
 
 
 def _expected_gpu(target: Target) -> Gpu:
+    if target.vendor == "AMD":
+        raise MachineLacks(
+            f"Nothing is timed on AMD devices; `warpsmith port OP --to {target.id}` compiles versions for one, "
+            "counts what they take and checks their numbers."
+        )
     gpu = visible_gpu()
     if gpu is None:
         raise MachineLacks(f"This machine has no GPU that NVIDIA's driver reports; `{target.id}` needs one.")

@@ -88,6 +88,7 @@ class Cpp(Language):
     suffix = ".cpp"
     targets = ("cpu",)
     architectures = ("cpu",)
+    control = "intrinsics and threads by hand"
     product = "a C++ kernel with OpenMP and intrinsics"
     fallback = "stay with PyTorch"
     preference = 1

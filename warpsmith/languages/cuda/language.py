@@ -47,6 +47,7 @@ class Cuda(CompileOnly):
     suffix = ".py"
     targets = ("gpu",)
     architectures = ("sm_80+",)
+    control = "inline PTX, barriers and shared memory by hand"
     product = "a CUDA C++ kernel"
     source_patterns = (
         SourcePattern((".cu", ".cuh")),

@@ -37,6 +37,7 @@ class CuteDsl(CompileOnly):
     suffix = ".py"
     targets = ("gpu",)
     architectures = ("sm_80+",)
+    control = "layouts, bulk copies and roles of warps by hand"
     product = "a CuTe DSL kernel (GEMM from sm_100 on)"
     preference = 2
     source_patterns = (

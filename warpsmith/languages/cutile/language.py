@@ -65,6 +65,7 @@ class CuTile(CompileOnly):
     suffix = ".py"
     targets = ("gpu",)
     architectures = ("sm_80+",)
+    control = "the tile compiler of CUDA"
     product = "a cuTile kernel"
     source_patterns = (SourcePattern((".py",), r"^\s*import\s+cuda\.tile\b|^\s*from\s+cuda(\.tile)?\s+import\b"),)
     packages = ("cuda-tile", *_COMPILER)

@@ -36,6 +36,7 @@ class Triton(CompileOnly):
     suffix = ".py"
     targets = ("gpu",)
     architectures = ("sm_80+", "gfx942", "gfx950")
+    control = "tiles that a compiler maps to threads"
     product = "a Triton kernel"
     fallback = "stay with PyTorch and `torch.compile`"
     preference = 1
