@@ -14,9 +14,13 @@ import sys
 import time
 from pathlib import Path
 
+from remote_kit import wait_until
+
 _PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch")
 _SEARCHED = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin"))
 _WAIT_SECONDS = 30.0
+_BATCH = 0xFFFFFFFB
+"""Number of the step that is the batch script."""
 NODE = "node1"
 
 
@@ -57,7 +61,9 @@ class Cluster:
             "SlurmdParameters=config_overrides\nReturnToService=2\nKillWait=2\nGresTypes=gpu\nJobRequeue=1\n"
             f"NodeName={NODE} NodeHostname={host} NodeAddr=127.0.0.1 CPUs=8 Boards=1 SocketsPerBoard=1"
             " CoresPerSocket=8 ThreadsPerCore=1 Gres=gpu:4 RealMemory=1000 State=UNKNOWN\n"
-            f"PartitionName=gpu Nodes={NODE} Default=YES MaxTime=1:00:00 State=UP\n"
+            "PreemptType=preempt/partition_prio\nPreemptMode=CANCEL\n"
+            f"PartitionName=gpu Nodes={NODE} Default=YES MaxTime=1:00:00 State=UP PriorityTier=1\n"
+            f"PartitionName=urgent Nodes={NODE} MaxTime=1:00:00 State=UP PriorityTier=9\n"
         )
         devices = ("null", "zero", "full", "random")  # any device files serve
         (folder / "gres.conf").write_text(
@@ -84,10 +90,29 @@ class Cluster:
     def state(self, job: str) -> str:
         return self.ask("squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T").strip()
 
+    def await_batch(self) -> None:
+        """Wait until the batch scripts run: a job that is requeued before, Slurm takes for a failed one."""
+        wait_until(lambda: all(list((self.folder / "spool").glob(f"*_{job}.{_BATCH}")) for job in self.jobs()))
+
+    def requeue(self, job: str) -> None:
+        """Put a job back in the queue, from which it starts again some seconds later."""
+        self.ask("scontrol", "requeue", job)
+        wait_until(lambda: self.state(job) == "PENDING")
+
+    def take_down(self, job: str) -> None:
+        """Let the node fail, with a job on it, and return to service at once."""
+        self.ask("scontrol", "update", f"NodeName={NODE}", "State=DOWN", "Reason=test")
+        wait_until(lambda: self.state(job) == "PENDING")
+        self.ask("scontrol", "update", f"NodeName={NODE}", "State=RESUME")
+
+    def preempt(self) -> None:
+        """Let a short job of more weight take the node."""
+        self.ask("sbatch", "--partition=urgent", "--gres=gpu:4", "--output=/dev/null", "--wrap", "sleep 0.5")
+
     def clear(self) -> None:
         """End every job."""
         self.ask("scancel", "--me")
-        self._wait(lambda: not self.jobs())
+        wait_until(lambda: not self.jobs())
 
     def stop(self) -> None:
         self.clear()

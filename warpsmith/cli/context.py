@@ -35,7 +35,8 @@ def add_context_command(
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUE",
-            help="Option of `sbatch`; repeatable: qos, constraint, cpus-per-task, mem, reservation, nodelist, exclude.",
+            help="Option of `sbatch`, repeatable: qos, constraint, cpus-per-task, mem, reservation, nodelist or"
+            " exclude.",
         ),
     ] = None,
     idle: Annotated[
@@ -169,7 +170,7 @@ def trust_context_command(name: ContextName) -> None:
 
 
 def remove_context_command(name: ContextName) -> None:
-    """Remove a context from the settings, end its allocations, and close its connection; its folder there stays."""
+    """Remove a context from the settings, end its allocations, close its connection; its folder there stays."""
     from warpsmith.errors import WarpsmithError
     from warpsmith.execution import context_file, contexts, station
     from warpsmith.execution.slurm import SlurmConnection

@@ -352,8 +352,8 @@ class _Talk:
         match event["kind"]:
             case "python":
                 return MachineLacks(
-                    f"{name}: `{context.python}` on {self._connection.place} is Python {text}, the lab needs 3.11 or newer;"
-                    " name another with `warpsmith context add --python`."
+                    f"{name}: `{context.python}` on {self._connection.place} is Python {text}, the lab needs"
+                    " 3.11 or newer; name another with `warpsmith context add --python`."
                 )
             case "full":
                 return MachineLacks(f"{name}: the disk of {context.workdir} is full ({text}); free some of it.")

@@ -13,7 +13,7 @@ COMMAND_MISSING = 127
 """Exit code of a command that does not exist."""
 
 _ENVIRONMENT = ("PATH", "HOME", "USER", "LOGNAME", "TERM", "LANG", "LC_ALL", "SLURM_CONF", "KRB5CCNAME")
-"""Variables that a command here sees: others, such as those of an allocation around it, would change its defaults."""
+"""Variables that a command here sees: those of an allocation around it would change its defaults."""
 
 
 class Shell(Protocol):

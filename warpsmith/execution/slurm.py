@@ -31,7 +31,8 @@ _ENDING = ("COMPLETING", "STAGE_OUT", "SIGNALING", "STOPPED")
 _RUNNING = "RUNNING"
 _HOPELESS = (
     "PartitionTimeLimit", "PartitionNodeLimit", "PartitionConfig", "BadConstraints", "AccountNotAllowed",
-    "QOSNotAllowed", "InvalidAccount", "InvalidQOS", "JobHeldUser", "JobHeldAdmin", "AccountingPolicy",
+    "QOSNotAllowed", "InvalidAccount", "InvalidQOS", "JobHeldUser", "JobHeldAdmin",
+    "launch failed requeued held",
 )  # fmt: skip
 """Reasons for waiting that no time mends."""
 
@@ -172,6 +173,7 @@ class SlurmConnection:
                 self.allocation = state
                 return
             if state.reason in _HOPELESS:
+                self._client.cancel(job)  # else each further command would meet it again
                 raise MachineLacks(
                     f"{name}: Slurm job {job} can never start ({state.reason}); correct the context's settings."
                 )

@@ -15,9 +15,9 @@ _FIELD = re.compile(r"(\w+)=(\S*)")
 _GONE = "Invalid job id"
 _REFUSALS = (
     ("nvalid partition", "there is no partition `{partition}`; `sinfo` lists them"),
-    ("node configuration is not available", "no node of it has that: {request}; `sinfo -o '%P %D %c %m %G'` lists"),
+    ("node configuration is not available", "no node has that: {request}; `sinfo -o '%P %D %c %m %G'` lists them"),
     ("generic resource", "it has no such GPUs: `{gpus}`; `sinfo -o '%P %G'` lists them"),
-    ("nvalid account", "the account `{account}` may not use this; `sacctmgr show associations user=$USER` lists yours"),
+    ("nvalid account", "the account `{account}` may not use this; `sacctmgr show associations` lists yours"),
     ("nvalid qos", "there is no such QOS for you: {request}"),
     ("nvalid feature", "no node has that feature: {request}"),
     ("time limit", "the partition does not allow `{time}`; `sinfo -o '%P %l'` lists the limits"),
@@ -54,10 +54,14 @@ class SlurmClient:
         self._entry, self._shell = entry, shell
 
     def list_allocations(self, prefix: str) -> list[Allocation]:
-        """List this user's jobs that have not ended and whose names begin so, oldest first; raises MachineLacks."""
+        """List this user's jobs that have not ended, whose names begin so, oldest first; raises MachineLacks."""
         rows = self._call(["squeue", "--me", "--noheader", "--format=%i|%T|%r|%N|%e|%j"]).splitlines()
         cells = [row.strip().split("|", 5) for row in rows if row.count("|") >= 5]
-        jobs = [Allocation(*row[:5]) for row in cells if row[5].startswith(prefix) and row[0].isdecimal()]
+        jobs = [
+            Allocation(job, state, reason, node, end)
+            for job, state, reason, node, end, name in cells
+            if name.startswith(prefix) and job.isdecimal()
+        ]
         return sorted(jobs, key=lambda each: int(each.job))
 
     def read_allocation(self, job: str) -> Allocation | None:
@@ -110,8 +114,8 @@ class SlurmClient:
         done = self._shell.run(command, text)
         if done.returncode == COMMAND_MISSING:
             raise MachineLacks(
-                f"{self._entry.name}: {self._shell.place} has no `{command[0]}`; install Slurm's client or correct PATH"
-                " there, or name a login node with `context add --slurm --ssh HOST`."
+                f"{self._entry.name}: {self._shell.place} has no `{command[0]}`; install Slurm's client or correct"
+                " PATH there, or name a login node with `context add --slurm --ssh HOST`."
             )
         return done
 

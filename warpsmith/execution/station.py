@@ -8,8 +8,8 @@ lease; the supervisor ends the job, and all that it started, once nobody has for
 machine's own monotonic clock counts.
 
 In an allocation of Slurm the station is a step, which Slurm ends with all that it started. So the supervisor stays
-its child, and the station outlives its connection until the supervisor has ended. Another station, the batch script,
-keeps the allocation as long as a lock shows that there are steps, and for the time of `idle` after the last one.
+its child, and the station outlives its connection until the supervisor has ended. Another station, the batch
+script, keeps the allocation as long as a lock shows that there are steps, and for `idle` seconds after the last.
 """
 
 from __future__ import annotations
