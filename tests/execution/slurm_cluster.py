@@ -94,13 +94,8 @@ class Cluster:
         """Wait until the batch scripts run: a job that is requeued before, Slurm takes for a failed one."""
         wait_until(lambda: all(list((self.folder / "spool").glob(f"*_{job}.{_BATCH}")) for job in self.jobs()))
 
-    def requeue(self, job: str) -> None:
-        """Put a job back in the queue, from which it starts again some seconds later."""
-        self.ask("scontrol", "requeue", job)
-        wait_until(lambda: self.state(job) == "PENDING")
-
     def take_down(self, job: str) -> None:
-        """Let the node fail, with a job on it, and return to service at once."""
+        """Let the node fail, which puts the job on it back in the queue, and return to service at once."""
         self.ask("scontrol", "update", f"NodeName={NODE}", "State=DOWN", "Reason=test")
         wait_until(lambda: self.state(job) == "PENDING")
         self.ask("scontrol", "update", f"NodeName={NODE}", "State=RESUME")

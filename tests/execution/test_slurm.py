@@ -8,14 +8,16 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
-from remote_kit import Start, jobs, runs, wait_until
+from remote_kit import Start, end_connections, jobs, runs, wait_until
 from slurm_cluster import NODE, Cluster
 from small_lab import SmallLab
+from sshd import Server
 
-from warpsmith.errors import MachineFailed, MachineLacks, Unreachable
-from warpsmith.execution import station
+from warpsmith.errors import MachineFailed, MachineLacks
+from warpsmith.execution import remote, station
 from warpsmith.execution.bundle import Bundle
 from warpsmith.execution.contexts import Context, NamedContext
 from warpsmith.execution.remote import RemoteMachine
@@ -128,7 +130,7 @@ def test_only_listed_variables_travel_by_slurm(
 # Allocations that end
 
 
-@pytest.mark.parametrize("fault", ["requeue", "node down", "preempted"])
+@pytest.mark.parametrize("fault", ["node down", "preempted"])
 def test_a_job_is_run_again_when_its_allocation_ends(
     cluster: Cluster, slurm_entry: NamedContext, bundle: Bundle, files: tuple[Path, Path], fault: str
 ) -> None:
@@ -139,9 +141,7 @@ def test_a_job_is_run_again_when_its_allocation_ends(
             go.touch()
             return
         (job,) = cluster.jobs()
-        if fault == "requeue":
-            cluster.requeue(job)
-        elif fault == "node down":
+        if fault == "node down":
             cluster.take_down(job)
         else:
             cluster.preempt()
@@ -171,16 +171,18 @@ def test_the_time_limit_of_an_allocation(
 
 
 def test_an_allocation_that_keeps_ending(
-    cluster: Cluster, slurm_entry: NamedContext, bundle: Bundle, files: tuple[Path, Path]
+    cluster: Cluster,
+    slurm_entry: NamedContext,
+    bundle: Bundle,
+    files: tuple[Path, Path],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(remote, "_RUNS", 2)
     count, go = files
-
-    def act(_: int) -> None:
-        cluster.preempt()
-
-    with pytest.raises(MachineLacks, match="3rd time before the job was done"):
-        run_until_told(cluster, slurm_entry, bundle, WAITING.format(count=count, go=go), act)
-    assert count.read_text() == "xxx"
+    text = WAITING.format(count=count, go=go)
+    with pytest.raises(MachineLacks, match=r"has ended \(PREEMPTED\).*2 times before the job was done"):
+        run_until_told(cluster, slurm_entry, bundle, text, lambda _: cluster.preempt())
+    assert count.read_text() == "xx"
 
 
 def test_an_allocation_that_somebody_cancels(
@@ -217,7 +219,7 @@ def test_the_outcome_of_a_job_that_dies_with_its_allocation_does_not_count(
 
 def test_an_unused_allocation_ends(cluster: Cluster, slurm_entry: NamedContext, bundle: Bundle) -> None:
     entry = with_settings(slurm_entry, idle=1)
-    RemoteMachine(entry, lab=SmallLab("time.sleep(2.5); finish()")).run(bundle)
+    RemoteMachine(entry, lab=SmallLab("time.sleep(1.5); finish()")).run(bundle)
     (job,) = cluster.jobs()
     wait_until(lambda: cluster.state(job) == "COMPLETED")
     assert not list((Path(entry.context.workdir) / station.OWN).glob("allocation-*"))
@@ -226,7 +228,7 @@ def test_an_unused_allocation_ends(cluster: Cluster, slurm_entry: NamedContext, 
 def test_a_killed_client_leaves_no_allocation(
     cluster: Cluster, slurm_entry: NamedContext, bundle: Bundle, start_client: Start
 ) -> None:
-    entry, pids = with_settings(slurm_entry, grace=2, idle=1), Path(slurm_entry.context.workdir) / "pids"
+    entry, pids = with_settings(slurm_entry, grace=1, idle=1), Path(slurm_entry.context.workdir) / "pids"
     text = f"""
         child = subprocess.Popen(["sleep", "300"], start_new_session=True)
         pathlib.Path("{pids}").write_text(f"{{os.getpid()}} {{child.pid}} {{os.getppid()}}")
@@ -234,30 +236,13 @@ def test_a_killed_client_leaves_no_allocation(
     """
     client = start_client(entry, bundle, text)
     wait_until(pids.exists)
-    time.sleep(2.5)
+    time.sleep(1.5)
     started = list(map(int, pids.read_text().split()))
     assert all(runs(pid) for pid in started), "as long as somebody waits, the lease is renewed"
     client.kill()
     client.wait()
     wait_until(lambda: not any(runs(pid) for pid in started))
     wait_until(lambda: not cluster.jobs())
-
-
-def test_a_killed_step_of_srun_does_not_end_the_job(
-    cluster: Cluster, slurm_entry: NamedContext, bundle: Bundle, files: tuple[Path, Path]
-) -> None:
-    count, go = files
-
-    def act(number: int) -> None:
-        if number == 1:
-            for file in Path("/proc").glob("[0-9]*/cmdline"):
-                if file.exists() and file.read_bytes().startswith(f"srun\0--jobid={cluster.jobs()[0]}".encode()):
-                    os.kill(int(file.parent.name), signal.SIGKILL)
-            go.touch()
-
-    lines = run_until_told(cluster, slurm_entry, bundle, WAITING.format(count=count, go=go), act)
-    assert any("connecting again" in line for line in lines)
-    assert count.read_text() == "x", "the job was not started twice"
 
 
 def test_ctrl_c_cancels_the_step(
@@ -324,9 +309,6 @@ def test_requests_that_slurm_refuses(
 def test_a_machine_without_slurm(
     slurm_entry: NamedContext, bundle: Bundle, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("SLURM_CONF", str(tmp_path / "none"))
-    with pytest.raises(Unreachable, match=r"Slurm on this machine does not answer: .*configuration"):
-        RemoteMachine(slurm_entry, lab=SmallLab("finish()")).run(bundle)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MachineLacks, match="this machine has no `squeue`"):
         RemoteMachine(slurm_entry, lab=SmallLab("finish()")).run(bundle)
@@ -356,10 +338,15 @@ def test_another_lab_and_another_clock_there(cluster: Cluster, slurm_entry: Name
         RemoteMachine(entry, lab=SmallLab("outcome['lab_sha256'] = '0' * 64; finish()")).run(bundle)
 
 
-def test_slurm_of_a_login_node(
-    cluster: Cluster, slurm_entry: NamedContext, entry: NamedContext, bundle: Bundle, tmp_path: Path
+def test_slurm_of_a_login_node_whose_connection_is_lost(
+    cluster: Cluster,
+    slurm_entry: NamedContext,
+    entry: NamedContext,
+    server: Server,
+    bundle: Bundle,
+    files: tuple[Path, Path],
+    tmp_path: Path,
 ) -> None:
-    """The commands run over SSH, and the words of the request stay words there."""
     config = Path(str(entry.context.ssh_config))
     own = tmp_path / "config"
     own.write_text(config.read_text() + "  SetEnv SLURM_CONF=" + str(cluster.config) + "\n")
@@ -368,9 +355,19 @@ def test_slurm_of_a_login_node(
         python=slurm_entry.context.python, options=("cpus-per-task=2",),
     )  # fmt: skip
     made = NamedContext("cluster", context, "yours", cluster.folder / "contexts.toml")
+    count, go = files
+    text = "tell(os.environ['CUDA_VISIBLE_DEVICES'] + ' ' + os.environ['SLURM_CPUS_ON_NODE'])"
     lines: list[str] = []
-    lab = SmallLab("tell(os.environ['CUDA_VISIBLE_DEVICES'] + ' ' + os.environ['SLURM_CPUS_ON_NODE']); finish()")
-    machine = RemoteMachine(made, lines.append, lab)
+
+    def tell(line: str) -> None:
+        lines.append(line)
+        if line == "begun" and lines.count(line) == 1:
+            end_connections(server)
+            go.touch()
+
+    machine = RemoteMachine(made, tell, SmallLab(dedent(text) + dedent(WAITING.format(count=count, go=go))))
     assert machine.run(bundle).allocation
     assert "0,1 2" in lines
+    assert any("connecting again" in line for line in lines)
+    assert count.read_text() == "x", "the job was not started twice"
     machine.close()

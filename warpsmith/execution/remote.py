@@ -136,7 +136,7 @@ class RemoteMachine:
                 ends += 1
                 if ends == _RUNS:
                     raise MachineLacks(
-                        f"{error} That was the {_RUNS}rd time before the job was done; ask for more time with"
+                        f"{error} That happened {_RUNS} times before the job was done; ask for more time with"
                         " `context add --time`."
                     ) from error
                 self._tell(Notice(f"{error} The job is run again."))
