@@ -162,7 +162,7 @@ def test_the_time_limit_of_an_allocation(
         if number > 1:
             go.touch()
         else:
-            cluster.ask("scontrol", "update", f"JobId={cluster.jobs()[0]}", "TimeLimit=0:01")
+            cluster.ask("scontrol", "update", f"JobId={cluster.jobs()[0]}", "EndTime=now")
 
     lines = run_until_told(cluster, slurm_entry, bundle, WAITING.format(count=count, go=go), act)
     assert any("has ended (TIMEOUT)" in line for line in lines)
