@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
-from warpsmith.core.text import Notice
+from warpsmith.core.text import NoticeLine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -114,7 +114,7 @@ def progress(duration: Duration | None = None) -> Iterator[Tell]:
 
     def note_and_tell(text: str) -> None:
         note(text)
-        if isinstance(text, Notice):
+        if isinstance(text, NoticeLine):
             tell(text)
 
     console = stderr()

@@ -149,8 +149,8 @@ def _show_allocations(entry: NamedContext) -> None:
         console.tell(str(error))
         return
     for each in allocations:
-        place = f"on {each.node} until {each.end}" if each.node else f"({each.reason})"
-        console.out(f"  allocation: Slurm job {each.job}, {each.state} {place}")
+        location = f"on {each.node} until {each.end}" if each.node else f"({each.reason})"
+        console.out(f"  allocation: Slurm job {each.job}, {each.state} {location}")
     if not allocations:
         console.out("  allocation: none; the next job asks for one")
 
@@ -191,8 +191,8 @@ def remove_context_command(name: ContextName) -> None:
     if context.ssh:
         SshConnection(entry).close()
     console.out(f"Removed {name} from {entry.file}.")
-    place = "its nodes" if context.slurm else context.ssh
-    console.tell(f"{context.workdir}/{station.OWN} on {place} stays; remove it there if nobody needs it.")
+    location = "its nodes" if context.slurm else context.ssh
+    console.tell(f"{context.workdir}/{station.OWN} on {location} stays; remove it there if nobody needs it.")
 
 
 def register(app: typer.Typer) -> None:

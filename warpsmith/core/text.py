@@ -23,7 +23,7 @@ class ProgressLine(str):
         return line
 
 
-class Notice(str):
+class NoticeLine(str):
     """Line that is shown where no progress is shown too, such as the reason for a long wait."""
 
     __slots__ = ()

@@ -24,7 +24,7 @@ from pydantic import ValidationError
 from warpsmith import errors
 from warpsmith.core.base import Model
 from warpsmith.core.evaluation import GATE_VERSION
-from warpsmith.core.text import Notice, ProgressLine, Tell, describe_error, quote_foreign
+from warpsmith.core.text import NoticeLine, ProgressLine, Tell, describe_error, quote_foreign
 from warpsmith.errors import MachineFailed, MachineLacks, Unreachable, WarpsmithError
 from warpsmith.execution import contexts, station
 from warpsmith.execution.bundle import Bundle
@@ -139,7 +139,7 @@ class RemoteMachine:
                         f"{error} That happened {_RUNS} times before the job was done; ask for more time with"
                         " `context add --time`."
                     ) from error
-                self._tell(Notice(f"{error} The job is run again."))
+                self._tell(NoticeLine(f"{error} The job is run again."))
                 lost_since, waits = time.monotonic(), iter(_WAITS)
             except Unreachable as error:
                 if self._contacts == 0:
@@ -344,7 +344,7 @@ class _Talk:
             return self._connection.failure(_CONNECTION_LOST, text)
         if "Traceback" in text or "SyntaxError" in text:
             last = quote_foreign(text.strip().splitlines()[-1])
-            return MachineFailed(f"{self._entry.name}: Python on {self._connection.place} failed: {last}")
+            return MachineFailed(f"{self._entry.name}: Python on {self._connection.location} failed: {last}")
         return self._connection.failure(code, text)
 
     def _refusal(self, event: Event) -> WarpsmithError:
@@ -352,7 +352,7 @@ class _Talk:
         match event["kind"]:
             case "python":
                 return MachineLacks(
-                    f"{name}: `{context.python}` on {self._connection.place} is Python {text}, the lab needs"
+                    f"{name}: `{context.python}` on {self._connection.location} is Python {text}, the lab needs"
                     " 3.11 or newer; name another with `warpsmith context add --python`."
                 )
             case "full":

@@ -17,10 +17,10 @@ _ENVIRONMENT = ("PATH", "HOME", "USER", "LOGNAME", "TERM", "LANG", "LC_ALL", "SL
 
 
 class Shell(Protocol):
-    """A place where commands run."""
+    """A machine on which commands run."""
 
-    place: str
-    """Name of the place in a sentence."""
+    location: str
+    """Name of the machine in a sentence."""
 
     def open(self) -> None:
         """Connect; raises MachineLacks if that fails."""
@@ -41,13 +41,13 @@ class Shell(Protocol):
 class LocalShell:
     """Commands on this machine, without this process's own environment."""
 
-    place = "this machine"
+    location = "this machine"
 
     def open(self) -> None:
-        """Connect to nothing."""
+        """Open no connection."""
 
     def close(self) -> None:
-        """End nothing."""
+        """End no connection."""
 
     def run(self, command: Sequence[str], text: str = "") -> subprocess.CompletedProcess[str]:
         """Run a command to its end; 127 is the code of one that does not exist."""

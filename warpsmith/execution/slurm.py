@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from warpsmith.core.text import Notice, Tell
+from warpsmith.core.text import NoticeLine, Tell
 from warpsmith.errors import MachineLacks, Unreachable
 from warpsmith.execution.contexts import NamedContext
 from warpsmith.execution.shell import COMMAND_MISSING, LocalShell, Shell, last_line
@@ -64,7 +64,7 @@ class SlurmConnection:
         self.allocation: Allocation | None = None
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Name of the node and the job in a sentence."""
         return f"{self.allocation.node} (Slurm job {self.allocation.job})" if self.allocation else "Slurm"
 
@@ -81,7 +81,9 @@ class SlurmConnection:
             job = jobs[0].job if jobs else self._client.submit(self._name, self._script())
         if not jobs:
             request = " ".join(self.entry.context.sbatch_options)
-            self._tell(Notice(f"{self.entry.name}: asked Slurm for an allocation, job {job} {request}".rstrip()))
+            self._tell(
+                NoticeLine(f"{self.entry.name}: asked Slurm for an allocation, job {job} {request}".rstrip())
+            )
         try:
             self._await_start(job)
         except (KeyboardInterrupt, MachineLacks) as error:
@@ -118,8 +120,10 @@ class SlurmConnection:
         if ended := self.interruption():
             return ended
         if code in (126, COMMAND_MISSING):
-            return missing_python(self.entry, self.place)
-        return Unreachable(f"{self.entry.name}: the step on {self.place} failed, code {code}: {last_line(text)}.")
+            return missing_python(self.entry, self.location)
+        return Unreachable(
+            f"{self.entry.name}: the step on {self.location} failed, code {code}: {last_line(text)}."
+        )
 
     def close(self) -> None:
         """Close the connection to the login node; the allocation stays."""
@@ -143,7 +147,7 @@ class SlurmConnection:
         for each in self._client.list_allocations(self._project_prefix):
             if not self._client.count_steps(each.job):
                 self._client.cancel(each.job)
-                self._tell(Notice(f"{self.entry.name}: ended the allocation, Slurm job {each.job}"))
+                self._tell(NoticeLine(f"{self.entry.name}: ended the allocation, Slurm job {each.job}"))
 
     def _script(self) -> str:
         """Return the batch script: a station that stays while steps come."""
@@ -169,7 +173,7 @@ class SlurmConnection:
                 raise self._ending(job, state)
             if state.state == _RUNNING:
                 if self.allocation is None or self.allocation.job != job:
-                    self._tell(Notice(f"{name}: Slurm job {job} runs on {state.node}, until {state.end}"))
+                    self._tell(NoticeLine(f"{name}: Slurm job {job} runs on {state.node}, until {state.end}"))
                 self.allocation = state
                 return
             if state.reason in _HOPELESS:
@@ -178,7 +182,7 @@ class SlurmConnection:
                     f"{name}: Slurm job {job} can never start ({state.reason}); correct the context's settings."
                 )
             if state.reason not in (reported, "None"):
-                self._tell(Notice(f"{name}: Slurm job {job} waits in the queue ({state.reason})"))
+                self._tell(NoticeLine(f"{name}: Slurm job {job} waits in the queue ({state.reason})"))
                 reported = state.reason
             time.sleep(pause)
         raise MachineLacks(

@@ -66,12 +66,12 @@ class SlurmClient:
 
     def read_allocation(self, job: str) -> Allocation | None:
         """Return a job, also for a while after its end; None if Slurm has forgotten it. Raises MachineLacks."""
-        done = self._run(["scontrol", "--oneliner", "show", "job", job])
-        if done.returncode and _GONE in done.stderr:
+        result = self._run(["scontrol", "--oneliner", "show", "job", job])
+        if result.returncode and _GONE in result.stderr:
             return None
-        self._require(done)
+        self._require(result)
         fields: dict[str, str] = {}
-        for name, value in _FIELD.findall(done.stdout):
+        for name, value in _FIELD.findall(result.stdout):
             fields.setdefault(name, value)
         return Allocation(
             job=job,
@@ -89,11 +89,11 @@ class SlurmClient:
             "--parsable", f"--job-name={name}", "--nodes=1", "--ntasks=1", "--requeue", "--export=NONE",
             "--chdir=/", "--output=/dev/null",
         ]  # fmt: skip
-        done = self._run(["sbatch", *options, *self._entry.context.sbatch_options], script)
-        for sign, reason in _REFUSALS if done.returncode else ():
-            if sign in done.stderr:
+        result = self._run(["sbatch", *options, *self._entry.context.sbatch_options], script)
+        for sign, reason in _REFUSALS if result.returncode else ():
+            if sign in result.stderr:
                 raise MachineLacks(f"{self._entry.name}: Slurm refuses: {self._filled(reason)}.")
-        job = self._require(done).strip().split(";")[0]
+        job = self._require(result).strip().split(";")[0]
         if not job.isdecimal():
             raise MachineLacks(f"{self._entry.name}: `sbatch` answers {job[:80]!r}, which is no number of a job.")
         return job
@@ -111,20 +111,20 @@ class SlurmClient:
         return self._require(self._run(command))
 
     def _run(self, command: Sequence[str], text: str = "") -> subprocess.CompletedProcess[str]:
-        done = self._shell.run(command, text)
-        if done.returncode == COMMAND_MISSING:
+        result = self._shell.run(command, text)
+        if result.returncode == COMMAND_MISSING:
             raise MachineLacks(
-                f"{self._entry.name}: {self._shell.place} has no `{command[0]}`; install Slurm's client or correct"
+                f"{self._entry.name}: {self._shell.location} has no `{command[0]}`; install Slurm's client or correct"
                 " PATH there, or name a login node with `context add --slurm --ssh HOST`."
             )
-        return done
+        return result
 
-    def _require(self, done: subprocess.CompletedProcess[str]) -> str:
-        if done.returncode:
+    def _require(self, result: subprocess.CompletedProcess[str]) -> str:
+        if result.returncode:
             raise Unreachable(
-                f"{self._entry.name}: Slurm on {self._shell.place} does not answer: {last_line(done.stderr)}."
+                f"{self._entry.name}: Slurm on {self._shell.location} does not answer: {last_line(result.stderr)}."
             )
-        return done.stdout
+        return result.stdout
 
     def _filled(self, reason: str) -> str:
         context = self._entry.context

@@ -53,7 +53,7 @@ class SshConnection:
     def __init__(self, entry: NamedContext) -> None:
         """Prepare a connection; nothing is opened yet."""
         self.entry, self._host = entry, str(entry.context.ssh)
-        self.place = self._host
+        self.location = self._host
         self.allocation = None
         config = entry.context.ssh_config
         self._base = ["ssh", *(("-F", str(Path(config).expanduser())) if config else ())]
@@ -92,7 +92,7 @@ class SshConnection:
 
     def run(self, command: Sequence[str], text: str = "") -> subprocess.CompletedProcess[str]:
         """Run a command there to its end; raises Unreachable if the connection does not hold so long."""
-        done = subprocess.run(
+        result = subprocess.run(
             [*self._base, "-o", "ControlMaster=no", self._host, shlex.join(command)],
             input=text,
             capture_output=True,
@@ -100,9 +100,9 @@ class SshConnection:
             env=_environment(),
             check=False,
         )
-        if done.returncode == _CONNECTION_LOST:
-            raise self.failure(done.returncode, done.stderr)
-        return done
+        if result.returncode == _CONNECTION_LOST:
+            raise self.failure(result.returncode, result.stderr)
+        return result
 
     def start(self, command: Sequence[str], errors: IO[bytes]) -> subprocess.Popen[bytes]:
         """Start a command over the shared connection, with pipes to it; its stderr goes to `errors`."""
@@ -129,7 +129,7 @@ class SshConnection:
         """Return the error for an end of `ssh` with this code and these messages."""
         name = self.entry.name
         if code in (126, COMMAND_MISSING):
-            return missing_python(self.entry, self.place)
+            return missing_python(self.entry, self.location)
         for sign, reason in _REASONS:
             if sign in text:
                 return Unreachable(f"{name}: {self._host}: {reason.format(host=self._host)}.")

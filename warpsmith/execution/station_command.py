@@ -24,8 +24,8 @@ def unquote_home(command: str) -> str:
     return command.replace("'~/", "~/'", 1) if command.startswith("'~/") else command
 
 
-def missing_python(entry: NamedContext, place: str) -> MachineLacks:
+def missing_python(entry: NamedContext, location: str) -> MachineLacks:
     """Return the error for a Python that does not exist there."""
     return MachineLacks(
-        f"{entry.name}: {place} has no Python at `{entry.context.python}`; name one with `context add --python`."
+        f"{entry.name}: {location} has no Python at `{entry.context.python}`; name one with `context add --python`."
     )

@@ -83,10 +83,10 @@ def judge_in_context(
     origin = evaluation.provenance
     _keep_measurement(project, result.outcome.measurement, origin.machine.id)
     measured = origin.measured if begin <= origin.measured <= this_minute() else this_minute()  # another clock
-    place: dict[str, object] = {"context": manifest.context, "measured": measured}
+    update: dict[str, object] = {"context": manifest.context, "measured": measured}
     if result.allocation:
-        place |= {"node": result.allocation.node, "slurm_job": result.allocation.job}
-    return evaluation.model_copy(update={"provenance": origin.model_copy(update=place)})
+        update |= {"node": result.allocation.node, "slurm_job": result.allocation.job}
+    return evaluation.model_copy(update={"provenance": origin.model_copy(update=update)})
 
 
 def profile_in_context(
