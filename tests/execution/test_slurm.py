@@ -277,6 +277,20 @@ def test_a_request_that_waits_too_long_is_taken_back(
     assert cluster.jobs() == others
 
 
+def test_an_interrupted_request_is_taken_back(
+    cluster: Cluster, slurm_entry: NamedContext, bundle: Bundle, start_client: Start
+) -> None:
+    cluster.ask("sbatch", "--gres=gpu:1", "--output=/dev/null", "--wrap", "sleep 100")
+    wait_until(lambda: cluster.ask("squeue", "--noheader", "--format=%T").strip() == "RUNNING")
+    others = cluster.jobs()
+    client = start_client(slurm_entry, bundle, "finish()")
+    wait_until(lambda: cluster.ask("squeue", "--noheader", "--states=PENDING"))
+    time.sleep(0.3)
+    os.killpg(client.pid, signal.SIGINT)
+    client.wait()
+    wait_until(lambda: cluster.jobs() == others)
+
+
 def test_a_node_that_is_down_is_waited_for(cluster: Cluster, slurm_entry: NamedContext, bundle: Bundle) -> None:
     cluster.ask("scontrol", "update", f"NodeName={NODE}", "State=DOWN", "Reason=test")
     try:

@@ -158,7 +158,7 @@ class SlurmConnection:
 
     def _settled_jobs(self) -> list[Allocation]:
         """List the jobs of the allocation once none of them is about to end."""
-        for pause in _pauses(self.entry.context.wait):
+        for pause in _pauses(_SETTLE_SECONDS):
             jobs = self._client.list_allocations(self._name)
             if not any(each.state in _ENDING for each in jobs):
                 break

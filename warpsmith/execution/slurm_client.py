@@ -114,8 +114,8 @@ class SlurmClient:
         result = self._shell.run(command, text)
         if result.returncode == COMMAND_MISSING:
             raise MachineLacks(
-                f"{self._entry.name}: {self._shell.location} has no `{command[0]}`; install Slurm's client or correct"
-                " PATH there, or name a login node with `context add --slurm --ssh HOST`."
+                f"{self._entry.name}: {self._shell.location} has no `{command[0]}`; install Slurm's client or"
+                " correct PATH there, or name a login node with `context add --slurm --ssh HOST`."
             )
         return result
 

@@ -27,5 +27,6 @@ def unquote_home(command: str) -> str:
 def missing_python(entry: NamedContext, location: str) -> MachineLacks:
     """Return the error for a Python that does not exist there."""
     return MachineLacks(
-        f"{entry.name}: {location} has no Python at `{entry.context.python}`; name one with `context add --python`."
+        f"{entry.name}: {location} has no Python at `{entry.context.python}`; name one with"
+        " `context add --python`."
     )
