@@ -21,7 +21,7 @@ from warpsmith.execution import remote, station
 from warpsmith.execution.bundle import Bundle
 from warpsmith.execution.contexts import Context, NamedContext
 from warpsmith.execution.remote import RemoteMachine
-from warpsmith.execution.slurm import SlurmConnection
+from warpsmith.execution.slurm import AllocationEnded, SlurmConnection
 
 WAITING = """
     open("{count}", "a").write("x")
@@ -111,7 +111,7 @@ def test_only_listed_variables_travel_by_slurm(
     cluster: Cluster, slurm_entry: NamedContext, bundle: Bundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = Path(slurm_entry.context.workdir) / "environment"
-    for name in ("API_TOKEN", "SBATCH_COMMENT", "SRUN_SECRET", "SLURM_SECRET"):
+    for name in ("API_TOKEN", "KRB5CCNAME", "SBATCH_COMMENT", "SRUN_SECRET", "SLURM_SECRET"):
         monkeypatch.setenv(name, "secret")
     monkeypatch.setenv("SBATCH_EXPORT", "ALL")
     monkeypatch.setenv("SLURM_EXPORT_ENV", "ALL")
@@ -194,39 +194,50 @@ def test_an_allocation_that_somebody_cancels(
     assert count.read_text() == "x"
 
 
-def test_the_outcome_of_a_job_that_dies_with_its_allocation_does_not_count(
+def test_an_outcome_that_comes_as_the_allocation_ends_does_not_count(
+    cluster: Cluster,
+    slurm_entry: NamedContext,
+    bundle: Bundle,
+    files: tuple[Path, Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A worker that was killed along with it would look like a version that fails."""
+    interruptions = [AllocationEnded("cluster: it has ended (TIMEOUT).")]
+
+    def interruption(_: SlurmConnection) -> AllocationEnded | None:
+        if not interruptions:
+            return None
+        cluster.clear()
+        return interruptions.pop()
+
+    monkeypatch.setattr(SlurmConnection, "interruption", interruption)
+    count, _ = files
+    lines: list[str] = []
+    lab = SmallLab(f"open('{count}', 'a').write('x'); finish()")
+    RemoteMachine(slurm_entry, lines.append, lab).run(bundle)
+    assert count.read_text() == "xx"
+    assert any("The job is run again" in line for line in lines)
+
+
+def test_an_unused_allocation_ends(
     cluster: Cluster, slurm_entry: NamedContext, bundle: Bundle, files: tuple[Path, Path]
 ) -> None:
-    count, _ = files
-    text = f"""
-        import signal
-        again = os.path.exists("{count}")
-        def late(*_): finish(error={{"kind": "MachineFailed", "message": "a worker was killed"}}); sys.exit()
-        signal.signal(signal.SIGTERM, late)
-        open("{count}", "a").write("x")
-        tell("begun")
-        while not again: time.sleep(0.02)
-        finish()
-    """
+    entry, (count, go) = with_settings(slurm_entry, idle=1), files
 
-    def act(number: int) -> None:
-        if number == 1:
-            cluster.preempt()
+    def act(_: int) -> None:
+        time.sleep(2.5)
+        go.touch()
 
-    run_until_told(cluster, slurm_entry, bundle, text, act)
-    assert count.read_text() == "xx"
-
-
-def test_an_unused_allocation_ends(cluster: Cluster, slurm_entry: NamedContext, bundle: Bundle) -> None:
-    entry = with_settings(slurm_entry, idle=1)
-    RemoteMachine(entry, lab=SmallLab("time.sleep(1.5); finish()")).run(bundle)
+    run_until_told(cluster, entry, bundle, WAITING.format(count=count, go=go), act)
+    assert count.read_text() == "x", "a job keeps the allocation"
     (job,) = cluster.jobs()
     wait_until(lambda: cluster.state(job) == "COMPLETED")
     assert not list((Path(entry.context.workdir) / station.OWN).glob("allocation-*"))
 
 
-def test_a_killed_client_leaves_no_allocation(
-    cluster: Cluster, slurm_entry: NamedContext, bundle: Bundle, start_client: Start
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "asleep"])
+def test_a_client_that_is_gone_leaves_no_allocation(
+    cluster: Cluster, slurm_entry: NamedContext, bundle: Bundle, start_client: Start, end: signal.Signals
 ) -> None:
     entry, pids = with_settings(slurm_entry, grace=1, idle=1), Path(slurm_entry.context.workdir) / "pids"
     text = f"""
@@ -239,8 +250,7 @@ def test_a_killed_client_leaves_no_allocation(
     time.sleep(1.5)
     started = list(map(int, pids.read_text().split()))
     assert all(runs(pid) for pid in started), "as long as somebody waits, the lease is renewed"
-    client.kill()
-    client.wait()
+    client.send_signal(end)
     wait_until(lambda: not any(runs(pid) for pid in started))
     wait_until(lambda: not cluster.jobs())
 

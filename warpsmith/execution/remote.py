@@ -257,6 +257,8 @@ class RemoteMachine:
         """Open the connection, send a request, and yield the conversation; the process has ended afterwards."""
         self._connection.open()
         message = {**request, "workdir": self.entry.context.workdir, "payload": len(payload)}
+        if allocation := self._connection.allocation:
+            message["allocation"] = f"{allocation.job} {allocation.start}"
         with tempfile.TemporaryFile() as messages:
             process = self._connection.start_station(messages)
             try:

@@ -38,6 +38,8 @@ class Allocation:
     """Reason why it waits."""
     node: str = ""
     """Node that it has; empty while it has none."""
+    start: str = ""
+    """Time at which it started; another one after a requeue."""
     end: str = ""
     """Time at which it ends, by Slurm's clock."""
     code: int = 0
@@ -58,7 +60,7 @@ class SlurmClient:
         rows = self._call(["squeue", "--me", "--noheader", "--format=%i|%T|%r|%N|%e|%j"]).splitlines()
         cells = [row.strip().split("|", 5) for row in rows if row.count("|") >= 5]
         jobs = [
-            Allocation(job, state, reason, node, end)
+            Allocation(job, state, reason, node, end=end)
             for job, state, reason, node, end, name in cells
             if name.startswith(prefix) and job.isdecimal()
         ]
@@ -78,6 +80,7 @@ class SlurmClient:
             state=fields.get("JobState", "UNKNOWN"),
             reason=fields.get("Reason", "None").replace("_", " "),
             node=fields.get("NodeList", "").replace("(null)", ""),
+            start=fields.get("StartTime", ""),
             end=fields.get("EndTime", ""),
             code=int(fields.get("ExitCode", "0:0").split(":")[0] or 0),
             cores=fields.get("NumCPUs", "1").split("-")[0],

@@ -314,7 +314,7 @@ def _place_job(own: Path, folder: Path, request: Json, payload: bytes) -> int | 
 
 def _job_name(request: Json) -> str:
     """Return the name of a job's folder: the same only for the same work in the same surroundings."""
-    parts = [request[part] for part in ("bundle", "lab", "module", "environment")]
+    parts = [request.get(part) for part in ("bundle", "lab", "module", "environment", "allocation")]
     identity = json.dumps([*parts, sys.executable, os.uname().nodename], sort_keys=True)
     return hashlib.sha256(identity.encode()).hexdigest()[:24]
 
