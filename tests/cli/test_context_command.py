@@ -13,7 +13,7 @@ import pytest
 from warpsmith.campaign import lab_requests
 from warpsmith.cli import main as entry
 from warpsmith.errors import Misuse, Unreachable
-from warpsmith.execution import contexts, examine, ssh
+from warpsmith.execution import contexts, examine, slurm, slurm_client, ssh
 from warpsmith.lab.doctor.models import DoctorReport
 from warpsmith.project import find_project
 
@@ -44,7 +44,7 @@ def test_a_context_is_added_listed_shown_and_removed(run: Run, capsys: pytest.Ca
     assert capsys.readouterr().out == "local  this machine\n"
     assert run("context", "add", "lab", "--ssh", "gpu01", "--python", "/opt/python", "--variable", "HF_HOME") == 0
     printed = capsys.readouterr()
-    assert printed.out.startswith("lab: gpu01, folder ~/warpsmith, Python /opt/python; in ")
+    assert printed.out.startswith("lab: ssh gpu01, folder ~/warpsmith, Python /opt/python; in ")
     assert "warpsmith doctor --context lab" in printed.err
     assert run("context", "add", "two", "--ssh", "gpu02", "--shared") == 0
     assert (Path("warpsmith.toml")).read_text().endswith('[contexts.two]\nssh = "gpu02"\n')
@@ -61,7 +61,7 @@ def test_a_context_is_added_listed_shown_and_removed(run: Run, capsys: pytest.Ca
     assert run("doctor", "--context", "two") == 2
     assert "`warpsmith context trust two`" in capsys.readouterr().err
     assert run("context", "trust", "two") == 0
-    assert capsys.readouterr().out == "two: gpu03, folder ~/warpsmith, Python python3: trusted as it is now.\n"
+    assert capsys.readouterr().out == "two: ssh gpu03, folder ~/warpsmith, Python python3: trusted as it is now.\n"
     contexts.require_trust(contexts.find_context(find_project(), "two"))
     assert run("context", "show", "lab") == 0
     assert "  variables: HF_HOME\n" in capsys.readouterr().out
@@ -76,6 +76,37 @@ def test_a_context_is_added_listed_shown_and_removed(run: Run, capsys: pytest.Ca
     assert "no context `lab`; known: local, two" in capsys.readouterr().err
 
 
+def test_a_context_of_slurm(run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    line = ("context", "add", "cluster", "--slurm", "--partition", "h100", "--gpus", "4", "--time", "4:00:00")
+    assert run(*line, "--option", "mem=64G") == 0
+    assert capsys.readouterr().out.startswith("cluster: Slurm, folder ~/warpsmith, Python python3; in ")
+    assert "slurm = true\n" in contexts.user_contexts_file().read_text()
+    context = contexts.find_context(find_project(), "cluster").context
+    assert context.sbatch_options == ["--partition=h100", "--gres=gpu:4", "--time=4:00:00", "--mem=64G"]
+    monkeypatch.setattr(slurm.SlurmConnection, "list_allocations", lambda self: [])
+    assert run("context", "show", "cluster") == 0
+    assert "allocation: none" in capsys.readouterr().out
+    job = slurm_client.Allocation("12", "RUNNING", node="n7", end="2026-01-01T00:00:00")
+    monkeypatch.setattr(slurm.SlurmConnection, "list_allocations", lambda self: [job])
+    assert run("context", "show", "cluster") == 0
+    assert "allocation: Slurm job 12, RUNNING on n7 until 2026-01-01T00:00:00" in capsys.readouterr().out
+    monkeypatch.setattr(slurm.SlurmConnection, "cancel_all", lambda self: ["12"])
+    assert run("context", "remove", "cluster") == 0
+    assert "Ended the allocation, Slurm job 12." in capsys.readouterr().err
+
+
+def test_a_context_of_slurm_is_removed_without_slurm(
+    run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert run("context", "add", "cluster", "--slurm") == 0
+    assert run("context", "show", "cluster") == 0
+    assert "this machine has no `squeue`" in capsys.readouterr().err
+    assert run("context", "remove", "cluster") == 0
+    assert "end by themselves" in capsys.readouterr().err
+    assert not contexts.user_contexts_file().read_text()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -83,6 +114,13 @@ def test_a_context_is_added_listed_shown_and_removed(run: Run, capsys: pytest.Ca
         (("Lab", "--ssh", "h"), "`Lab` is no name"),
         (("lab", "--ssh", "-oProxyCommand=x"), "cannot be added: `ssh`"),
         (("lab", "--ssh", "h", "--grace", "1"), "cannot be added: `grace`"),
+        (("lab",), "--ssh HOST, --slurm, or both"),
+        (("lab", "--slurm", "--gpus", "-1"), "cannot be added: `gpus`"),
+        (("lab", "--slurm", "--partition=--wrap=x"), "cannot be added: `partition`"),
+        (("lab", "--slurm", "--option", "wrap=touch x"), "cannot be added: `options"),
+        (("lab", "--slurm", "--option", "mem=1;touch x"), "cannot be added: `options"),
+        (("lab", "--ssh", "h", "--gpus", "4"), "cannot be added: `gpus` is for a context with `slurm = true`"),
+        (("lab", "--slurm", "--ssh-config", "f"), "cannot be added: `ssh_config`"),
         (("lab", "--ssh", "h", "--shared", "--variable", "TOKEN"), "--variable is for your own settings"),
         (("lab", "--ssh", "h", "--shared", "--ssh-config", "f"), "--ssh-config is for your own settings"),
     ],

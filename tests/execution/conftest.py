@@ -12,9 +12,11 @@ from textwrap import dedent
 
 import pytest
 from remote_kit import Start
+from slurm_cluster import Cluster
+from slurm_cluster import missing as missing_slurm
 from sshd import Server, missing
 
-from warpsmith.execution import remote
+from warpsmith.execution import remote, slurm
 from warpsmith.execution.archive import pack_files
 from warpsmith.execution.bundle import JOB, Bundle
 from warpsmith.execution.contexts import Context, NamedContext
@@ -46,6 +48,43 @@ def entry(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[NamedCont
     yield made
     RemoteMachine(made).close()
     shutil.rmtree(sockets)
+
+
+@pytest.fixture(scope="session")
+def started_cluster() -> Iterator[Cluster]:
+    if reason := missing_slurm():
+        pytest.skip(reason)
+    folder = Path(tempfile.mkdtemp(prefix="ws-", dir="/tmp"))  # the paths of sockets must stay short
+    folder.chmod(0o711)  # munge wants its socket to be reachable
+    made = Cluster(folder)
+    yield made
+    made.stop()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def cluster(started_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """The cluster without a job, for this process and those that it starts."""
+    runtime = tempfile.mkdtemp(prefix="ws-", dir="/tmp")
+    for name, value in (
+        ("SLURM_CONF", str(started_cluster.config)), ("XDG_RUNTIME_DIR", runtime),
+        ("PATH", started_cluster.environment["PATH"]),
+    ):  # fmt: skip
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(remote, "MODULE", "performer")
+    monkeypatch.setattr(remote, "_BEAT_SECONDS", 0.2)
+    monkeypatch.setattr(slurm, "_POLL_SECONDS", (0.1,))
+    yield started_cluster
+    started_cluster.clear()
+    shutil.rmtree(runtime)
+
+
+@pytest.fixture
+def slurm_entry(cluster: Cluster) -> NamedContext:
+    """A context of the cluster, with a folder of its own there."""
+    workdir = tempfile.mkdtemp(prefix="there-", dir=cluster.folder)
+    context = Context(slurm=True, partition="gpu", gpus="4", workdir=workdir, python=sys.executable, wait=20)
+    return NamedContext("cluster", context, "yours", cluster.folder / "contexts.toml")
 
 
 @pytest.fixture
@@ -87,13 +126,14 @@ def client_script(entry: NamedContext, text: str, bundle: Path) -> str:
 import sys; sys.path[:0] = {[str(Path(__file__).parent), *sys.path]!r}
 from small_lab import SmallLab
 from pathlib import Path
-from warpsmith.execution import remote, station
+from warpsmith.execution import remote, slurm, station
 from warpsmith.execution.bundle import Bundle
 from warpsmith.execution.contexts import Context, NamedContext
 from warpsmith.execution.job import Job
+slurm._POLL_SECONDS = (0.1,)
 remote.MODULE, remote._BEAT_SECONDS = "performer", 0.2
 context = Context.model_construct(**{entry.context.model_dump()!r})
-entry = NamedContext("lab", context, "yours", Path("-"))
+entry = NamedContext({entry.name!r}, context, "yours", Path({str(entry.file)!r}))
 remote.RemoteMachine(entry, lab=SmallLab({dedent(text)!r})).run(
     Bundle(Job(kind="examine"), Path({str(bundle)!r}).read_bytes()))
 """

@@ -76,6 +76,18 @@ def test_a_context_of_the_project_runs_nothing_unless_the_user_agrees(here: Proj
         ('[contexts.lab]\nssh = "host"\nvariables = ["AWS_SECRET"]\n', "`variables` may stand only in"),
         ('[contexts.lab]\nssh = "host"\nport = 22\n', "unknown key `port`"),
         ('[contexts.lab]\nworkdir = "~/x"\n', "the key `ssh` is missing"),
+        ('[contexts.lab]\nslurm = true\nvariables = ["AWS_SECRET"]\n', "`variables` may stand only in"),
+        ('[contexts.lab]\nssh = "host"\npartition = "gpu"\n', "`partition` is for a context with `slurm = true`"),
+        ('[contexts.lab]\nslurm = true\npartition = "-pgpu"\n', "`partition`"),
+        ('[contexts.lab]\nslurm = true\npartition = "gpu\\n"\n', "`partition`"),
+        ('[contexts.lab]\nslurm = true\naccount = "a --wrap=x"\n', "`account`"),
+        ('[contexts.lab]\nslurm = true\ntime = "$(touch x)"\n', "`time`"),
+        ('[contexts.lab]\nslurm = true\ntime = "1:00\\n"\n', "`time`"),
+        ('[contexts.lab]\nslurm = true\ngpus = "gpu:1,license:2"\n', "`gpus`"),
+        ('[contexts.lab]\nslurm = true\noptions = ["export=ALL"]\n', "`options.0`"),
+        ('[contexts.lab]\nslurm = true\noptions = ["qos=-x"]\n', "`options.0`"),
+        ('[contexts.lab]\nslurm = true\noptions = ["mem=1 --wrap=x"]\n', "`options.0`"),
+        ('[contexts.lab]\nslurm = true\noptions = ["qos=high\\n#SBATCH"]\n', "`options.0`"),
         ('[contexts.lab]\nssh = "host"\ngrace = 1\n', "`grace`"),
         ('[contexts.local]\nssh = "host"\n', "`local` cannot be the name"),
         ('contexts = "lab"\n', "must be a table"),
@@ -86,6 +98,15 @@ def test_shared_settings_that_are_refused(here: Project, text: str, message: str
     with pytest.raises(Misuse, match=message) as refusal:
         contexts.list_contexts(here)
     assert "warpsmith.toml" in str(refusal.value)
+
+
+def test_a_shared_context_of_slurm_asks_for_nothing_unless_the_user_agrees(here: Project) -> None:
+    (here.root / "warpsmith.toml").write_text('[contexts.lab]\nslurm = true\ngpus = "8"\n')
+    lab = contexts.find_context(here, "lab")
+    with pytest.raises(Misuse, match=r"uses Slurm as you, asks for an allocation \(--gres=gpu:8\) and runs"):
+        RemoteMachine(lab)
+    contexts.trust_context(lab)
+    RemoteMachine(lab)
 
 
 def test_own_settings_that_are_refused(here: Project) -> None:

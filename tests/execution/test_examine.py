@@ -30,7 +30,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     state = SimpleNamespace(probe=PROBE, runs=0, ahead=0.0)
 
     class Machine:
-        def __init__(self, entry: Any, tell: Any) -> None: ...
+        def __init__(self, entry: Any, tell: Any, root: Any) -> None: ...
 
         def probe(self, packages: Any) -> Probe:
             assert "pydantic" in packages

@@ -22,6 +22,7 @@ from warpsmith.execution import remote, ssh, station
 from warpsmith.execution.bundle import Bundle
 from warpsmith.execution.contexts import NamedContext
 from warpsmith.execution.remote import RemoteMachine
+from warpsmith.execution.station_command import unquote_home
 from warpsmith.lab.workers.process import list_children, read_stat
 
 # The way there and back
@@ -376,7 +377,7 @@ def test_a_shell_that_greets(changed: Changed, server: Server, bundle: Bundle) -
 def test_a_python_in_the_home_folder(changed: Changed, bundle: Bundle) -> None:
     with pytest.raises(MachineLacks, match="no Python at `~/no such/python`"):
         RemoteMachine(changed(python="~/no such/python"), lab=SmallLab("finish()")).run(bundle)
-    assert ssh._unquote_home("'~/no such/python' -I") == "~/'no such/python' -I"
+    assert unquote_home("'~/no such/python' -I") == "~/'no such/python' -I"
 
 
 def test_no_python_there(changed: Changed, bundle: Bundle) -> None:

@@ -152,6 +152,7 @@ def run_final_race(campaign: Campaign, tell: Tell = lambda _: None) -> Evaluatio
     conditions = Conditions(sets=EVERYTHING, peers=manifest.peers)
     evaluation = judge_solution(campaign.project, manifest, best, tell, conditions)
     final_race.write_final_race(campaign, evaluation)
+    send.release_allocation(campaign, tell)
     return evaluation
 
 

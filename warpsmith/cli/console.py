@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
+from warpsmith.core.text import NoticeLine
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -99,7 +101,7 @@ def out_line_json(model: BaseModel) -> None:
 
 @contextmanager
 def progress(duration: Duration | None = None) -> Iterator[Tell]:
-    """Yield a callback that takes lines of progress and shows a bar; nothing is shown without a terminal.
+    """Yield a callback that takes lines of progress and shows a bar; without a terminal it shows notices only.
 
     Args:
         duration: estimates the time that is left, and keeps the wall time of this run if it is told as complete.
@@ -110,9 +112,14 @@ def progress(duration: Duration | None = None) -> Iterator[Tell]:
         nonlocal share
         share = getattr(text, "share", share)
 
+    def note_and_tell(text: str) -> None:
+        note(text)
+        if isinstance(text, NoticeLine):
+            tell(text)
+
     console = stderr()
     if not console.is_terminal:
-        yield note
+        yield note_and_tell
     else:
         from warpsmith.cli.progress_bar import ProgressBar
 

@@ -262,6 +262,10 @@ class Provenance(Model):
     """Machine that it ran on, with device, driver, clocks and library versions."""
     context: Slug | None = Field(default=None, exclude_if=lambda value: value is None)
     """Name of that machine among the contexts; absent if the records are on the same machine."""
+    node: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Node of a cluster that Slurm chose; absent without Slurm."""
+    slurm_job: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Number of the Slurm job that held the node; absent without Slurm."""
     measured: Minute
     """Time in UTC."""
 

@@ -23,6 +23,12 @@ class ProgressLine(str):
         return line
 
 
+class NoticeLine(str):
+    """Line that is shown where no progress is shown too, such as the reason for a long wait."""
+
+    __slots__ = ()
+
+
 class PartCounter:
     """Counter of an operation's parts, about equally long, that tells each when it begins."""
 

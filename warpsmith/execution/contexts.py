@@ -9,15 +9,16 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from warpsmith import files
 from warpsmith import project as projects
-from warpsmith.core.base import Model, Slug
+from warpsmith.core.base import Slug
 from warpsmith.core.text import describe_error
 from warpsmith.errors import Misuse
+from warpsmith.execution.slurm_settings import SlurmSettings
 from warpsmith.project import Project
 from warpsmith.user_state import user_config_folder
 
@@ -34,11 +35,12 @@ _TABLE = "contexts"
 _NAME = TypeAdapter(Slug)
 
 
-class Context(Model):
-    """Another machine, reached by SSH."""
+class Context(SlurmSettings):
+    """Another machine, reached by SSH, by Slurm, or by Slurm on a host that SSH reaches."""
 
-    ssh: str = Field(pattern=r"^[A-Za-z0-9_\[][A-Za-z0-9_.@:%\[\]-]*$")
-    """Host as `ssh` takes it: a name, `user@host`, or an alias of the user's ssh_config."""
+    ssh: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_\[][A-Za-z0-9_.@:%\[\]-]*$")
+    """Host as `ssh` takes it: a name, `user@host`, or an alias of the user's ssh_config. With `slurm`, the login
+    node whose Slurm commands run; without it then, those of this machine."""
     workdir: Printable = "~/warpsmith"
     """Folder there for the lab and the jobs; it is created."""
     python: Printable = "python3"
@@ -49,6 +51,22 @@ class Context(Model):
     """Configuration file for `ssh` in place of the user's; only in the user's own settings."""
     variables: tuple[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], ...] = ()
     """Environment variables that go there; no others do. Only in the user's own settings."""
+
+    @property
+    def way(self) -> str:
+        """Way to the machine in two to four words."""
+        return f"ssh {self.ssh}" if not self.slurm else f"Slurm by ssh {self.ssh}" if self.ssh else "Slurm"
+
+    @model_validator(mode="after")
+    def _has_a_way(self) -> Self:
+        if not self.slurm:
+            if self.ssh is None:
+                raise ValueError("the key `ssh` is missing, or `slurm = true`")
+            if stray := sorted(self.model_fields_set & (SlurmSettings.model_fields.keys() - {"slurm"})):
+                raise ValueError(f"`{stray[0]}` is for a context with `slurm = true`")
+        if self.ssh_config and self.ssh is None:
+            raise ValueError("`ssh_config` is for a context with `ssh`")
+        return self
 
 
 @dataclass(frozen=True)
@@ -78,8 +96,10 @@ def require_trust(entry: NamedContext) -> None:
     """
     if entry.origin == "shared" and _digest(entry) not in _trusted_digests():
         context = entry.context
+        deed = f"logs in to {context.ssh} as you" if context.ssh else "uses Slurm as you"
+        deed += f", asks for an allocation ({' '.join(context.sbatch_options)})" if context.slurm else ""
         raise Misuse(
-            f"`{entry.name}` comes with the project, in {entry.file}: it logs in to {context.ssh} as you and runs"
+            f"`{entry.name}` comes with the project, in {entry.file}: it {deed} and runs"
             f" `{context.python}` there, in {context.workdir}. `warpsmith context trust {entry.name}` allows it."
         )
 
@@ -154,9 +174,7 @@ def find_context(project: Project, name: str) -> NamedContext:
     contexts = list_contexts(project)
     if name not in contexts:
         names = ", ".join((LOCAL, *contexts))
-        raise Misuse(
-            f"There is no context `{name}`; known: {names}. `warpsmith context add {name} --ssh HOST` adds it."
-        )
+        raise Misuse(f"There is no context `{name}`; known: {names}. `warpsmith context add {name}` adds it.")
     return contexts[name]
 
 

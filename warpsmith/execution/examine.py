@@ -23,7 +23,7 @@ def examine_context(project: Project, entry: NamedContext, tell: Tell = lambda _
     Raises:
         MachineLacks: it cannot be reached, or has no Python that the lab runs on.
     """
-    machine = RemoteMachine(entry, tell)
+    machine = RemoteMachine(entry, tell, root=project.root)
     required = [*packages.list_requirements(""), *packages.list_requirements("lab")]
     probe = machine.probe([requirement.package for requirement in required])
     rows = list(_connection_rows(entry, probe))
@@ -38,7 +38,7 @@ def examine_context(project: Project, entry: NamedContext, tell: Tell = lambda _
 
 def _connection_rows(entry: NamedContext, probe: Probe) -> Iterator[DoctorRow]:
     context = entry.context
-    yield DoctorRow(name="host", state="ok", found=f"{probe.host} by ssh {context.ssh}")
+    yield DoctorRow(name="host", state="ok", found=f"{probe.host} by {context.way}")
     yield DoctorRow(name="Python", state="ok", found=f"{probe.python} at {probe.executable}")
     missing = {extra: _missing_packages(probe, extra) for extra in ("", "lab")}
     if base := missing[""]:
@@ -48,7 +48,7 @@ def _connection_rows(entry: NamedContext, probe: Probe) -> Iterator[DoctorRow]:
             state="missing",
             found=f"not installed: {', '.join(base)}",
             means="nothing of the lab runs there",
-            fix=f"Run `{probe.executable} -m pip install {arguments}` on {context.ssh}.",
+            fix=f"Run `{probe.executable} -m pip install {arguments}` on {probe.host}.",
             stops=KINDS,
         )
     if not probe.writable:

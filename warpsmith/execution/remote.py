@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, Any
 
 from pydantic import ValidationError
@@ -23,13 +24,15 @@ from pydantic import ValidationError
 from warpsmith import errors
 from warpsmith.core.base import Model
 from warpsmith.core.evaluation import GATE_VERSION
-from warpsmith.core.text import ProgressLine, Tell, describe_error, quote_foreign
+from warpsmith.core.text import NoticeLine, ProgressLine, Tell, describe_error, quote_foreign
 from warpsmith.errors import MachineFailed, MachineLacks, Unreachable, WarpsmithError
 from warpsmith.execution import contexts, station
 from warpsmith.execution.bundle import Bundle
 from warpsmith.execution.contexts import NamedContext
 from warpsmith.execution.job import Outcome
 from warpsmith.execution.lab_copy import LabCopy
+from warpsmith.execution.slurm import AllocationEnded, SlurmConnection
+from warpsmith.execution.slurm_client import Allocation
 from warpsmith.execution.ssh import SshConnection
 from warpsmith.lab.machine import provenance
 
@@ -44,6 +47,8 @@ _BEAT, _CANCEL, _DONE = b"b", b"c", b"d"
 _WAITS = (0.2, 1.0, 2.0, 5.0)
 """Seconds before each attempt to connect again; the last one repeats."""
 _CONNECTION_LOST = 255
+_RUNS = 3
+"""Allocations that may end before a job is done."""
 _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([^'.]+)")
 
 Event = dict[str, Any]
@@ -80,16 +85,28 @@ class RemoteOutcome:
     """Outcome, verified."""
     skew: float
     """Seconds by which the other clock is ahead."""
+    allocation: Allocation | None = None
+    """Slurm's job in which it ran."""
 
 
 class RemoteMachine:
     """Machine of a context, to which jobs are sent."""
 
-    def __init__(self, entry: NamedContext, tell: Tell = lambda _: None, lab: LabCopy | None = None) -> None:
-        """Take a context; nothing is connected yet. Raises Misuse if the user has not agreed to a shared one."""
+    def __init__(
+        self,
+        entry: NamedContext,
+        tell: Tell = lambda _: None,
+        lab: LabCopy | None = None,
+        root: Path = Path(),
+    ) -> None:
+        """Take a context, for the project at `root`; nothing is connected yet.
+
+        Raises:
+            Misuse: the user has not agreed to a shared context.
+        """
         contexts.require_trust(entry)
         self.entry, self._tell, self._lab = entry, tell, lab or LabCopy()
-        self._connection = SshConnection(entry)
+        self._connection = SlurmConnection(entry, root, tell) if entry.context.slurm else SshConnection(entry)
         self._contacts = 0
 
     def probe(self, packages: Sequence[str] = ()) -> Probe:
@@ -110,11 +127,20 @@ class RemoteMachine:
             MachineFailed: the job ended without an outcome, or the outcome is not that of this job and lab.
             WarpsmithError: the job ended with this error there.
         """
-        lost_since, waits = 0.0, iter(_WAITS)
+        lost_since, waits, ends = 0.0, iter(_WAITS), 0
         while True:
             before = self._contacts
             try:
                 return self._attend(bundle)
+            except AllocationEnded as error:
+                ends += 1
+                if ends == _RUNS:
+                    raise MachineLacks(
+                        f"{error} That happened {_RUNS} times before the job was done; ask for more time with"
+                        " `context add --time`."
+                    ) from error
+                self._tell(NoticeLine(f"{error} The job is run again."))
+                lost_since, waits = time.monotonic(), iter(_WAITS)
             except Unreachable as error:
                 if self._contacts == 0:
                     raise  # it was never reached
@@ -148,6 +174,7 @@ class RemoteMachine:
             "bundle": bundle.sha256,
             "module": MODULE,
             "grace": context.grace,
+            "step": context.slurm,
             "environment": {name: os.environ[name] for name in context.variables if name in os.environ},
         }
         for _ in range(2):
@@ -173,10 +200,13 @@ class RemoteMachine:
             raise
         if hashlib.sha256(data).hexdigest() != event["sha256"]:
             raise Unreachable(f"{self.entry.name}: the outcome did not arrive as it was sent.")
+        if interruption := self._connection.interruption():
+            raise interruption  # what was killed along with its allocation looks like a version that fails
+        allocation = self._connection.allocation
         talk.send(_DONE)
         if not data:
             raise self._no_outcome(event)
-        return RemoteOutcome(self._verified(data, bundle), skew)
+        return RemoteOutcome(self._verified(data, bundle), skew, allocation)
 
     def _no_outcome(self, event: Event) -> WarpsmithError:
         name = self.entry.name
@@ -227,6 +257,8 @@ class RemoteMachine:
         """Open the connection, send a request, and yield the conversation; the process has ended afterwards."""
         self._connection.open()
         message = {**request, "workdir": self.entry.context.workdir, "payload": len(payload)}
+        if allocation := self._connection.allocation:
+            message["allocation"] = f"{allocation.job} {allocation.start}"
         with tempfile.TemporaryFile() as messages:
             process = self._connection.start_station(messages)
             try:
@@ -251,7 +283,7 @@ class _Talk:
         self,
         entry: NamedContext,
         process: subprocess.Popen[bytes],
-        connection: SshConnection,
+        connection: SshConnection | SlurmConnection,
         messages: IO[bytes],
     ) -> None:
         self._entry, self._process, self._connection, self._messages = entry, process, connection, messages
@@ -314,7 +346,7 @@ class _Talk:
             return self._connection.failure(_CONNECTION_LOST, text)
         if "Traceback" in text or "SyntaxError" in text:
             last = quote_foreign(text.strip().splitlines()[-1])
-            return MachineFailed(f"{self._entry.name}: Python on {self._entry.context.ssh} failed: {last}")
+            return MachineFailed(f"{self._entry.name}: Python on {self._connection.location} failed: {last}")
         return self._connection.failure(code, text)
 
     def _refusal(self, event: Event) -> WarpsmithError:
@@ -322,8 +354,8 @@ class _Talk:
         match event["kind"]:
             case "python":
                 return MachineLacks(
-                    f"{name}: `{context.python}` on {context.ssh} is Python {text}, the lab needs 3.11 or newer;"
-                    " name another with `warpsmith context add --python`."
+                    f"{name}: `{context.python}` on {self._connection.location} is Python {text}, the lab needs"
+                    " 3.11 or newer; name another with `warpsmith context add --python`."
                 )
             case "full":
                 return MachineLacks(f"{name}: the disk of {context.workdir} is full ({text}); free some of it.")

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import shlex
 import shutil
 import subprocess
 import tempfile
-import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
 from warpsmith.errors import MachineLacks, Unreachable
-from warpsmith.execution import station
 from warpsmith.execution.contexts import NamedContext
+from warpsmith.execution.shell import COMMAND_MISSING, last_line
+from warpsmith.execution.station_command import missing_python, station_command
 
 CONNECT_SECONDS = 15
 """Time limit of a connection."""
@@ -29,7 +29,7 @@ _ENVIRONMENT = (
 )  # fmt: skip
 """Variables that `ssh` itself may see; a `SendEnv` of the user's configuration has nothing else to send."""
 
-_COMMAND_MISSING = (126, 127)
+_CONNECTION_LOST = 255
 
 _REASONS = (
     ("IDENTIFICATION HAS CHANGED", "its host key has changed; find out why before you connect again"),
@@ -52,12 +52,14 @@ class SshConnection:
 
     def __init__(self, entry: NamedContext) -> None:
         """Prepare a connection; nothing is opened yet."""
-        self.entry, self._host = entry, entry.context.ssh
+        self.entry, self._host = entry, str(entry.context.ssh)
+        self.location = self._host
+        self.allocation = None
         config = entry.context.ssh_config
         self._base = ["ssh", *(("-F", str(Path(config).expanduser())) if config else ())]
         self._base += ["-a", "-x", "-T", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_SECONDS}"]
         self._base += [part for option in _ALIVE for part in ("-o", option)]
-        self._base += ["-o", f"ControlPath={_sockets() / '%C'}"]
+        self._base += ["-o", f"ControlPath={private_runtime_folder() / '%C'}"]
 
     def open(self) -> None:
         """Open the shared connection, unless it is open.
@@ -88,13 +90,34 @@ class SshConnection:
         """Close the shared connection; other commands that use it lose it too."""
         self._control("exit")
 
+    def run(self, command: Sequence[str], text: str = "") -> subprocess.CompletedProcess[str]:
+        """Run a command there to its end; raises Unreachable if the connection does not hold so long."""
+        result = subprocess.run(
+            [*self._base, "-o", "ControlMaster=no", self._host, shlex.join(command)],
+            input=text,
+            capture_output=True,
+            text=True,
+            env=_environment(),
+            check=False,
+        )
+        if result.returncode == _CONNECTION_LOST:
+            raise self.failure(result.returncode, result.stderr)
+        return result
+
+    def start(self, command: Sequence[str], errors: IO[bytes]) -> subprocess.Popen[bytes]:
+        """Start a command over the shared connection, with pipes to it; its stderr goes to `errors`."""
+        return self._start(shlex.join(command), errors)
+
     def start_station(self, errors: IO[bytes]) -> subprocess.Popen[bytes]:
         """Start the other end over the shared connection, with pipes to it; its stderr goes to `errors`."""
-        text = base64.b64encode(zlib.compress(Path(station.__file__).read_bytes(), 9)).decode()
-        program = f"import base64,zlib;exec(zlib.decompress(base64.b64decode('{text}')))"
-        command = shlex.join([self.entry.context.python, "-I", "-c", program])
+        return self._start(station_command(self.entry.context.python), errors)
+
+    def interruption(self) -> None:
+        """Return nothing: a job there ends only by itself."""
+
+    def _start(self, command: str, errors: IO[bytes]) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [*self._base, "-o", "ControlMaster=no", self._host, _unquote_home(command)],
+            [*self._base, "-o", "ControlMaster=no", self._host, command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -104,31 +127,21 @@ class SshConnection:
 
     def failure(self, code: int, text: str) -> MachineLacks:
         """Return the error for an end of `ssh` with this code and these messages."""
-        name, python = self.entry.name, self.entry.context.python
-        if code in _COMMAND_MISSING:
-            return MachineLacks(
-                f"{name}: {self._host} has no Python at `{python}`; name one with `context add --python`."
-            )
+        name = self.entry.name
+        if code in (126, COMMAND_MISSING):
+            return missing_python(self.entry, self.location)
         for sign, reason in _REASONS:
             if sign in text:
                 return Unreachable(f"{name}: {self._host}: {reason.format(host=self._host)}.")
-        lines = [line.strip() for line in text.splitlines() if line.strip()]
-        return Unreachable(
-            f"{name}: the connection to {self._host} failed, code {code}: {lines[-1] if lines else 'no message'}."
-        )
+        return Unreachable(f"{name}: the connection to {self._host} failed, code {code}: {last_line(text)}.")
 
     def _control(self, action: str) -> subprocess.CompletedProcess[bytes]:
         command = [*self._base, "-O", action, self._host]
         return subprocess.run(command, capture_output=True, env=_environment(), check=False)
 
 
-def _unquote_home(command: str) -> str:
-    """Let the other shell expand `~/` at the beginning of a command."""
-    return command.replace("'~/", "~/'", 1) if command.startswith("'~/") else command
-
-
-def _sockets() -> Path:
-    """Return the private folder of the sockets; their paths must stay short."""
+def private_runtime_folder() -> Path:
+    """Return this user's own folder for sockets and locks; the paths of sockets must stay short."""
     base = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
     folder = Path(base) / f"warpsmith-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)

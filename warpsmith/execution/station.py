@@ -6,6 +6,10 @@ JSON and a payload from stdin, and writes events to stdout: one line of JSON eac
 A job runs apart from the connection, watched by a supervisor that holds a lock. Whoever asks for it renews its
 lease; the supervisor ends the job, and all that it started, once nobody has for the time of grace. Only that
 machine's own monotonic clock counts.
+
+In an allocation of Slurm the station is a step, which Slurm ends with all that it started. So the supervisor stays
+its child, and the station outlives its connection until the supervisor has ended. Another station, the batch
+script, keeps the allocation as long as a lock shows that there are steps, and for `idle` seconds after the last.
 """
 
 from __future__ import annotations
@@ -55,6 +59,7 @@ _FINISHED, _CANCELLED = "exit 0", "cancelled"
 _DESCRIPTORS = 64
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _LAB_NAME, _JOB_NAME = re.compile("[0-9a-f]{64}"), re.compile("[0-9a-f]{24}")
+_KEEP_SECONDS, _TRANSFER_SECONDS = 5.0, 900.0
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _CANCEL, _DONE = b"c", b"d"
 
@@ -68,12 +73,17 @@ def main() -> None:
         _send({"event": "error", "kind": "python", "message": sys.version.split()[0]})
         return
     root = Path(request["workdir"]).expanduser()
+    if request["action"] == "keep":
+        _keep_allocation(root, request["idle"])
+        return
     try:
         root.mkdir(parents=True, exist_ok=True)
         if request["action"] == "probe":
             _probe(root, request)
-        else:
-            {"lab": _receive_lab, "run": _run}[request["action"]](_own_folder(root), request, payload)
+            return
+        own = _own_folder(root)
+        with _outlived_connection(own) if request.get("step") else contextlib.nullcontext():
+            {"lab": _receive_lab, "run": _run}[request["action"]](own, request, payload)
     except OSError as error:
         kind = "full" if error.errno in _FULL else "files"
         _send({"event": "error", "kind": kind, "message": f"{error.filename or root}: {error.strerror or error}"})
@@ -82,6 +92,63 @@ def main() -> None:
 def _send(event: Json, payload: bytes = b"") -> None:
     sys.stdout.buffer.write(MARK + json.dumps(event).encode() + b"\n" + payload)
     sys.stdout.buffer.flush()
+
+
+def _keep_allocation(root: Path, idle: float) -> None:
+    """Wait until no step has used the allocation for a time in seconds; a full disk is for the steps to say."""
+    last = time.monotonic()
+    while time.monotonic() - last < idle:
+        with contextlib.suppress(OSError):
+            root.mkdir(parents=True, exist_ok=True)
+            lock = _open_use(_own_folder(root))
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                last = time.monotonic()
+            finally:
+                os.close(lock)
+        time.sleep(min(_KEEP_SECONDS, idle / 4))
+    with contextlib.suppress(OSError):
+        _use_path(root / OWN).unlink()
+
+
+@contextlib.contextmanager
+def _outlived_connection(own: Path) -> Iterator[None]:
+    """Show that the allocation is in use, and stay until the supervisor has ended, if one was started.
+
+    A client that is killed leaves no end of input behind, so silence ends the conversation too.
+    """
+    use = _open_use(own)
+    fcntl.flock(use, fcntl.LOCK_SH)
+    signal.signal(signal.SIGALRM, _end_conversation)
+    signal.setitimer(signal.ITIMER_REAL, _TRANSFER_SECONDS)
+    try:
+        yield
+    except _Silence:
+        pass
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                os.wait()
+        os.close(use)
+
+
+class _Silence(Exception):
+    """The client says nothing any more."""
+
+
+def _end_conversation(*_: object) -> None:
+    raise _Silence
+
+
+def _open_use(own: Path) -> int:
+    return os.open(_use_path(own), os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
+
+
+def _use_path(own: Path) -> Path:
+    """Return the file of which the steps of this allocation hold a lock."""
+    return own / f"allocation-{os.environ.get('SLURM_JOB_ID', 0)}"
 
 
 def _own_folder(root: Path) -> Path:
@@ -206,7 +273,10 @@ def _run(own: Path, request: Json, payload: bytes) -> None:
         _send({"event": "lab needed"})
         return
     _send({"event": "started", "folder": str(folder), "time": time.time()})
-    while lease is not None and not _attend(own, folder, lease):  # another client cancelled it: start anew
+    silence = request["grace"] if request.get("step") else 0
+    while lease is not None and not _attend(
+        own, folder, lease, silence
+    ):  # another client cancelled it: start anew
         os.close(lease)
         lease = _place_job(own, folder, request, payload)
 
@@ -244,19 +314,22 @@ def _place_job(own: Path, folder: Path, request: Json, payload: bytes) -> int | 
 
 def _job_name(request: Json) -> str:
     """Return the name of a job's folder: the same only for the same work in the same surroundings."""
-    parts = [request[part] for part in ("bundle", "lab", "module", "environment")]
+    parts = [request.get(part) for part in ("bundle", "lab", "module", "environment", "allocation")]
     identity = json.dumps([*parts, sys.executable, os.uname().nodename], sort_keys=True)
     return hashlib.sha256(identity.encode()).hexdigest()[:24]
 
 
-def _attend(own: Path, folder: Path, lease: int) -> bool:
+def _attend(own: Path, folder: Path, lease: int, silence: float) -> bool:
     """Renew the lease for each message of the other end, pass progress on, and hand the outcome over.
+
+    Silence of so many seconds is the end of the connection; 0 lets it be as long as it is.
 
     Returns:
         False if somebody else removed the job before its outcome was handed over.
     """
     position, ended = 0, False
     progress = folder / "progress"
+    signal.setitimer(signal.ITIMER_REAL, silence)
     while True:
         if select.select([0], [], [], _POLL_SECONDS)[0]:
             message = os.read(0, 4096)
@@ -267,6 +340,7 @@ def _attend(own: Path, folder: Path, lease: int) -> bool:
             if not message or _CANCEL in message or _DONE in message:
                 return True
             os.utime(lease)
+            signal.setitimer(signal.ITIMER_REAL, silence)
         if ended:
             continue
         try:
@@ -344,30 +418,40 @@ def _sweep(jobs: Path) -> None:
 
 
 def _start_supervisor(folder: Path, lab: Path, request: Json, lock: int) -> None:
-    """Leave a process behind that is no child of the connection and holds none of its files but the lock."""
+    """Leave a process behind that is no child of the connection and holds none of its files but the lock.
+
+    In a step it stays a child of the station.
+    """
+    step = bool(request.get("step"))
+    station = os.getpid() if step else None
     if child := os.fork():
         os.close(lock)
-        os.waitpid(child, 0)
+        if not step:
+            os.waitpid(child, 0)
         return
     try:
-        os.setsid()
-        if os.fork() == 0:
+        if step:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it ends the job once the station has ended
+        else:
+            os.setsid()
+        if step or os.fork() == 0:
             for descriptor in (0, 1, 2):
                 os.dup2(os.open(os.devnull, os.O_RDWR), descriptor)
             os.closerange(3, lock)
             os.closerange(lock + 1, lock + _DESCRIPTORS)
-            _supervise(folder, lab, request)
+            _supervise(folder, lab, request, station)
     finally:
         os._exit(0)
 
 
-def _supervise(folder: Path, lab: Path, request: Json) -> None:
+def _supervise(folder: Path, lab: Path, request: Json, station: int | None) -> None:
     """Run the job until it ends, is cancelled, or nobody renews its lease."""
     library, supervisor = ctypes.CDLL(None), os.getpid()
     library.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
     def die_with_supervisor() -> None:
         library.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         if os.getppid() != supervisor:
             os._exit(1)  # it died before
 
@@ -383,7 +467,7 @@ def _supervise(folder: Path, lab: Path, request: Json) -> None:
             env=environment,
             preexec_fn=die_with_supervisor,
         )
-    reason = _watch(folder, job, request["grace"])
+    reason = _watch(folder, job, request["grace"], station)
     if job.poll() is None:
         job.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -398,8 +482,8 @@ def _supervise(folder: Path, lab: Path, request: Json) -> None:
             unfinished.rename(folder / "ended")
 
 
-def _watch(folder: Path, job: subprocess.Popen[bytes], grace: float) -> str:
-    """Wait for the end of the job; return the reason for it."""
+def _watch(folder: Path, job: subprocess.Popen[bytes], grace: float, station: int | None) -> str:
+    """Wait for the end of the job, or of the station whose step it is; return the reason."""
     lease, cancel = folder / "lease", folder / "cancel"
     renewed, since = -1, time.monotonic()
     while job.poll() is None:
@@ -412,6 +496,8 @@ def _watch(folder: Path, job: subprocess.Popen[bytes], grace: float) -> str:
             renewed, since = latest, time.monotonic()
         if cancel.exists():
             return _CANCELLED
+        if station is not None and os.getppid() != station:
+            return "its step was ended"
         if time.monotonic() - since > grace:
             return "abandoned"
     return f"exit {job.returncode}"

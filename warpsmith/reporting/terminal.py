@@ -177,8 +177,10 @@ def _below(evaluation: Evaluation, shown_count: int, path: str | None) -> Iterat
         yield f"unseen shapes: {facts.unseen_text(evaluation)}"
     if trust.missing(evaluation.trust):
         yield format.plain(f"trust {trust.full_text(evaluation.trust)}", 300)
-    if context := evaluation.provenance.context:
-        yield f"judged on {context}: {evaluation.provenance.machine.device}"
+    origin = evaluation.provenance
+    if origin.context:
+        job = f", node {origin.node}, Slurm job {origin.slurm_job}" if origin.slurm_job else ""
+        yield format.plain(f"judged on {origin.context}: {origin.machine.device}{job}")
     yield format.plain(f"{evaluation.decision.verdict}: {evaluation.decision.reason}")
     if path:
         yield format.plain(path)

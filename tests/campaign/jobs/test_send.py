@@ -12,14 +12,17 @@ from campaign_kit import OP, evaluation
 from warpsmith import files
 from warpsmith import project as projects
 from warpsmith.campaign import lab_requests, start
-from warpsmith.campaign.history import solutions, store
+from warpsmith.campaign.history import closing, solutions, store
 from warpsmith.campaign.jobs import send
 from warpsmith.campaign.jobs.send import Conditions
 from warpsmith.core.evaluation import GATE_VERSION
 from warpsmith.core.hardware import Measurement
 from warpsmith.errors import MachineFailed, Misuse
+from warpsmith.execution import contexts
 from warpsmith.execution.job import Outcome
 from warpsmith.execution.remote import RemoteOutcome
+from warpsmith.execution.slurm import SlurmConnection
+from warpsmith.execution.slurm_client import Allocation
 from warpsmith.lab.operator.definition_file import definition_sha256
 from warpsmith.project import Project
 
@@ -47,16 +50,16 @@ def campaign(project: Project) -> store.Campaign:
 @pytest.fixture
 def there(project: Project, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """A machine that answers with `parts`, and keeps what it was sent."""
-    answer = SimpleNamespace(sent=[], parts={}, skew=0.0)
+    answer = SimpleNamespace(sent=[], parts={}, skew=0.0, allocation=None)
 
     class Machine:
-        def __init__(self, entry: Any, tell: Any) -> None:
+        def __init__(self, entry: Any, tell: Any, root: Any) -> None:
             self.entry = entry
 
         def run(self, bundle: Any) -> RemoteOutcome:
             answer.sent.append((self.entry, bundle))
             fixed = {"bundle_sha256": bundle.sha256, "lab_sha256": "1" * 64, "gate_version": GATE_VERSION}
-            return RemoteOutcome(Outcome(**fixed, **answer.parts), answer.skew)
+            return RemoteOutcome(Outcome(**fixed, **answer.parts), answer.skew, answer.allocation)
 
     monkeypatch.setattr(send, "RemoteMachine", Machine)
     monkeypatch.setattr(send, "this_minute", lambda: "2026-11-21 10:00")
@@ -97,6 +100,38 @@ def test_a_judgement_goes_there_and_names_the_context(campaign: store.Campaign, 
     assert job.manifest.thresholds == campaign.manifest.thresholds
     kept = campaign.project.measurements / "cpu-there.json"
     assert Measurement.model_validate_json(kept.read_bytes()) == MEASUREMENT
+
+
+def test_a_judgement_names_the_node_and_the_slurm_job(campaign: store.Campaign, there: SimpleNamespace) -> None:
+    there.parts = {"evaluation": judged(campaign.project)}
+    assert "node" not in judge(campaign).provenance.model_dump()
+    there.allocation = Allocation("12", "RUNNING", node="n7")
+    found = judge(campaign).provenance
+    assert (found.context, found.node, found.slurm_job) == ("lab", "n7", "12")
+
+
+def test_the_last_campaign_of_a_context_ends_its_allocation(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released: list[str] = []
+    monkeypatch.setattr(SlurmConnection, "release", lambda self: released.append(self.entry.name))
+    (project.root / "warpsmith.toml").write_text(
+        '[contexts.lab]\nssh = "gpu01"\n[contexts.cluster]\nslurm = true\n'
+    )
+    lines: list[str] = []
+    first = start.start_campaign(project, OP, "cpu", "toy", context="cluster")
+    second = start.start_campaign(project, OP, "h200", "toy", context="cluster")
+    closing.close_campaign(first, "no longer of any use")
+    send.release_allocation(first, lines.append)
+    assert (released, lines) == ([], []), "the second campaign needs it"
+    send.release_allocation(second, lines.append)
+    assert "warpsmith context trust cluster" in lines[0], "nothing runs by a context that nobody trusts"
+    contexts.trust_context(contexts.find_context(project, "cluster"))
+    send.release_allocation(second, lines.append)
+    assert released == ["cluster"]
+    other = start.start_campaign(project, OP, "cpu", "toy", context="lab")
+    send.release_allocation(other, lines.append)
+    assert released == ["cluster"]
 
 
 def test_a_time_by_another_clock_is_corrected(campaign: store.Campaign, there: SimpleNamespace) -> None:
@@ -157,7 +192,7 @@ def test_reports_of_a_profile_come_to_the_campaign(campaign: store.Campaign, the
 
     def run(*_: object) -> Any:
         found.append(_)
-        return outcome
+        return SimpleNamespace(outcome=outcome)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(send, "_run", run)

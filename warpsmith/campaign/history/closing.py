@@ -52,12 +52,12 @@ def is_amended(record: Path) -> bool:
     return closure is not None and closure.amended_by is not None
 
 
-def list_open_campaigns(project: Project, op: str, target: str | None = None) -> list[Campaign]:
-    """List the campaigns of an operator that are neither closed nor finished; one that does not read is open."""
+def list_open_campaigns(project: Project, op: str | None = None, target: str | None = None) -> list[Campaign]:
+    """List the campaigns, of an operator, that are neither closed nor finished; one that does not read is open."""
     return [
         campaign
         for campaign in store.list_campaigns(project)
-        if campaign.manifest.target_op == op
+        if op in (None, campaign.manifest.target_op)
         and target in (None, campaign.manifest.target)
         and not _is_over(campaign)
     ]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpsmith import files
+from warpsmith.campaign.history import closing
 from warpsmith.campaign.history.solutions import Solution
 from warpsmith.campaign.history.store import PROFILES, Campaign
 from warpsmith.core.base import this_minute
@@ -16,11 +17,12 @@ from warpsmith.core.evaluation import Evaluation
 from warpsmith.core.hardware import Measurement
 from warpsmith.core.profile import Profile
 from warpsmith.core.text import Tell
-from warpsmith.errors import MachineFailed
+from warpsmith.errors import MachineFailed, WarpsmithError
 from warpsmith.execution.bundle import pack_job
-from warpsmith.execution.contexts import find_context
-from warpsmith.execution.job import Job, Outcome
-from warpsmith.execution.remote import SKEW_SECONDS, RemoteMachine
+from warpsmith.execution.contexts import find_context, require_trust
+from warpsmith.execution.job import Job
+from warpsmith.execution.remote import SKEW_SECONDS, RemoteMachine, RemoteOutcome
+from warpsmith.execution.slurm import SlurmConnection
 from warpsmith.lab.machine import measurement_store
 from warpsmith.lab.operator.definition_file import definition_sha256
 from warpsmith.project import Project
@@ -71,19 +73,20 @@ def judge_in_context(
     )
     definition = definition_sha256(project.definition_path(manifest.target_op))
     begin = this_minute()
-    outcome = _run(project, manifest, job, tell, solution.path, best.path if best else None)
-    evaluation = outcome.evaluation
+    result = _run(project, manifest, job, tell, solution.path, best.path if best else None)
+    evaluation = result.outcome.evaluation
     subject = (manifest.target_op, solution.name, manifest.target, definition)
     if evaluation is None or subject != _subject(evaluation):
         raise MachineFailed(
             f"{manifest.context}: the outcome is no judgement of this version and definition; judge it again."
         )
     origin = evaluation.provenance
-    _keep_measurement(project, outcome.measurement, origin.machine.id)
+    _keep_measurement(project, result.outcome.measurement, origin.machine.id)
     measured = origin.measured if begin <= origin.measured <= this_minute() else this_minute()  # another clock
-    return evaluation.model_copy(
-        update={"provenance": origin.model_copy(update={"context": manifest.context, "measured": measured})}
-    )
+    update: dict[str, object] = {"context": manifest.context, "measured": measured}
+    if result.allocation:
+        update |= {"node": result.allocation.node, "slurm_job": result.allocation.job}
+    return evaluation.model_copy(update={"provenance": origin.model_copy(update=update)})
 
 
 def profile_in_context(
@@ -97,7 +100,7 @@ def profile_in_context(
     """
     manifest = campaign.manifest
     job = Job(kind="profile", manifest=_travelling(manifest), solution=solution.name, workload=workload, full=full)
-    outcome = _run(campaign.project, manifest, job, tell, solution.path)
+    outcome = _run(campaign.project, manifest, job, tell, solution.path).outcome
     if outcome.profile is None or outcome.profile.solution_sha256 != files.file_sha256(solution.path):
         raise MachineFailed(f"{manifest.context}: the outcome is no profile of this version; profile it again.")
     if odd := next((name for name in outcome.files if not _REPORT.fullmatch(name)), None):
@@ -114,8 +117,29 @@ def measure_in_context(project: Project, manifest: Manifest, tell: Tell) -> None
         Misuse: there is no such context, or the language cannot run on such a target.
         MachineLacks: the machine cannot be reached or lacks something.
     """
-    outcome = _run(project, manifest, Job(kind="measure", manifest=_travelling(manifest)), tell)
-    _keep_measurement(project, outcome.measurement)
+    result = _run(project, manifest, Job(kind="measure", manifest=_travelling(manifest)), tell)
+    _keep_measurement(project, result.outcome.measurement)
+
+
+def release_allocation(campaign: Campaign, tell: Tell) -> None:
+    """End the allocation of the context of a campaign that is over, unless another one of the project needs it.
+
+    If that fails it is said: the allocation then ends by itself.
+    """
+    project, context = campaign.project, campaign.manifest.context
+    if context is None or any(
+        other.manifest.context == context
+        for other in closing.list_open_campaigns(project)
+        if other.folder != campaign.folder
+    ):
+        return
+    try:
+        entry = find_context(project, context)
+        if entry.context.slurm:
+            require_trust(entry)
+            SlurmConnection(entry, project.root, tell).release()
+    except WarpsmithError as error:
+        tell(str(error))
 
 
 def _run(
@@ -125,12 +149,12 @@ def _run(
     tell: Tell,
     solution: Path | None = None,
     best: Path | None = None,
-) -> Outcome:
-    machine = RemoteMachine(find_context(project, manifest.context or ""), tell)
+) -> RemoteOutcome:
+    machine = RemoteMachine(find_context(project, manifest.context or ""), tell, root=project.root)
     result = machine.run(pack_job(project, job, solution, best))
     if abs(result.skew) > SKEW_SECONDS:
         tell(f"{manifest.context}: its clock is {result.skew:+.0f} s off; the record has this machine's time")
-    return result.outcome
+    return result
 
 
 def _subject(evaluation: Evaluation) -> tuple[str, str, str, str]:

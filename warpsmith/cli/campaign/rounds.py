@@ -329,11 +329,13 @@ def abandon_campaign_command(
 ) -> None:
     """End a campaign for good; its records stay, and no command waits for it any more."""
     from warpsmith.campaign.history import closing, store
+    from warpsmith.campaign.jobs import send
 
     campaign = _find_campaign(name)
     with store.hold_campaign(campaign, "warpsmith abandon"):
         closing.close_campaign(campaign, reason)
         _render_pages(campaign)
+    send.release_allocation(campaign, console.tell)
     console.out(f"Abandoned {campaign.name}; its records stay in {campaign.project.relative(campaign.folder)}.")
 
 
