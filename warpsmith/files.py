@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -160,7 +159,7 @@ def _remove_abandoned(folder: Path) -> None:
 
 
 def _temporary(path: Path) -> Path:
-    return path.with_name(f"{TEMPORARY_PREFIX}{path.name}-{os.getpid()}-{secrets.token_hex(4)}")
+    return path.with_name(f"{TEMPORARY_PREFIX}{path.name}-{os.getpid()}-{os.urandom(4).hex()}")
 
 
 def _write_synced(path: Path, content: str | bytes) -> None:

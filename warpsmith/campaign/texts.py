@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
 from warpsmith.core.base import Model
 from warpsmith.core.campaign import Lesson, Plan, RoundRecord
 from warpsmith.core.claims.figures import contradicting_words, parse_figures, split_statements
 from warpsmith.core.claims.quantities import Quantities, unsupported_figures
-from warpsmith.core.repo import RepoRecord
 from warpsmith.errors import BadEntry
 from warpsmith.project import Project
+
+if TYPE_CHECKING:
+    from warpsmith.core.repo import RepoRecord
 
 _PLAN_TEXTS = {"hypothesis", "risks", "rollback", "search_log", "review"}
 _NO_RESULTS = {"selection", "lesson", "spent", "struck"}
@@ -38,7 +41,7 @@ def lesson_texts(lesson: Lesson) -> dict[str, str]:
 
 def record_texts(record: RoundRecord | RepoRecord) -> dict[str, str]:
     """Return all texts by agents in a round's record, by their names."""
-    if isinstance(record, RepoRecord):
+    if not isinstance(record, RoundRecord):
         return {**plan_texts(record.plan), "lesson": record.lesson.text}
     return {
         "reason for the language": record.selection.because,

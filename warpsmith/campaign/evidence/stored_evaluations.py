@@ -147,7 +147,15 @@ def campaign_renewals(campaign: Campaign) -> dict[str, Rerun]:
     """Last claims of reruns of a campaign's rounds and final race, by stem; raises CorruptRecord."""
     if not (campaign.folder / RERUNS).is_dir():
         return {}
-    return {judged.stem: rerun for judged in _of_campaign(campaign) if (rerun := last_renewal(judged))}
+    stems = {path.stem.rpartition("-")[0] for path in (campaign.folder / RERUNS).glob("*-*.json")}
+    rounds = [
+        _of_round(campaign, campaign.ledger.read(number))
+        for number in campaign.ledger.numbers()
+        if campaign.ledger.folder_of(number).name in stems
+    ]
+    raced = final_race.final_race_path(campaign).stem in stems
+    judged = [*rounds, *(_of_final_race(campaign, campaign.closed_rounds()) if raced else ())]
+    return {stored.stem: rerun for stored in judged if (rerun := last_renewal(stored))}
 
 
 def corrupt_finding(project: Project, path: Path, error: CorruptRecord) -> Stale:
