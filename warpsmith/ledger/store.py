@@ -31,6 +31,10 @@ RECORD, DIGEST, OPEN, QUARANTINE = "record.json", "record.sha256", "open", "quar
 """Names in a ledger's folder. The digest has the format of `sha256sum -c`."""
 
 
+_NUMBER = r"(\d{3}|[1-9]\d{3,})"
+"""Pattern of the numbers of rounds and trials: three digits, or more from 1000 on."""
+
+
 class ChainedRecord(Protocol):
     """A model that holds the hash of the record before it."""
 
@@ -95,11 +99,11 @@ class Ledger(Generic[R]):
 
     def numbers(self) -> list[int]:
         """List the numbers that have a folder, in order."""
-        return _folder_numbers(self.folder, r"(\d{3})")
+        return _folder_numbers(self.folder, _NUMBER)
 
     def quarantined(self) -> list[int]:
         """List the numbers of the records in quarantine, in order."""
-        return _folder_numbers(self.folder / QUARANTINE, r"(\d{3})-\d+")
+        return _folder_numbers(self.folder / QUARANTINE, rf"{_NUMBER}-\d+")
 
     def missing(self) -> list[int]:
         """List the numbers up to the last one that have no folder and are not in quarantine."""

@@ -188,7 +188,8 @@ def last_race(campaign: Campaign, best: RoundRecord | None) -> RaceRecord | None
     """Return the last readable race on the target: of the best version if there is one, else of another."""
     races = campaign.folder.parent / "races"
     races_read = []
-    for path in sorted(races.glob(f"[0-9][0-9][0-9]-{campaign.manifest.target}/{race.RECORD}"), reverse=True):
+    paths = races.glob(f"{files.NUMBERED}-{campaign.manifest.target}/{race.RECORD}")
+    for path in sorted(paths, key=files.number_order, reverse=True):
         with suppress(ValidationError):
             races_read.append(RaceRecord.model_validate_json(path.read_bytes()))
     own_races = [

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from warpsmith import files
 from warpsmith.campaign import texts
 from warpsmith.campaign.evidence.stored_evaluations import StoredEvaluation
 from warpsmith.core.campaign import RECORD_VERSION, RoundRecord
@@ -15,7 +16,7 @@ from warpsmith.core.evidence import Stale, UnsupportedText
 from warpsmith.core.repo import REPO_RECORD_VERSION, RepoRecord
 from warpsmith.project import Project
 
-_REPO_ROUNDS = "repo/*/rounds/[0-9][0-9][0-9]/record.json"
+_REPO_ROUNDS = f"repo/*/rounds/{files.NUMBERED}/record.json"
 
 
 def check_texts(project: Project, judged: Sequence[StoredEvaluation]) -> Iterator[Stale | UnsupportedText]:
@@ -31,7 +32,7 @@ def check_texts(project: Project, judged: Sequence[StoredEvaluation]) -> Iterato
             recorded = earlier[stored.campaign.folder] = before.union(texts.quantities_of(record))
             accepted = record.evaluation.decision.verdict.accepted
             yield from _faults(project, stored.path, record, recorded, accepted, RECORD_VERSION)
-    for path in sorted(project.devlog.glob(_REPO_ROUNDS)):
+    for path in sorted(project.devlog.glob(_REPO_ROUNDS), key=files.number_order):
         try:
             change = RepoRecord.model_validate_json(path.read_bytes())
         except ValidationError:
