@@ -52,7 +52,11 @@ def record_texts(record: RoundRecord | RepoRecord) -> dict[str, str]:
 
 
 def text_faults(
-    project: Project, texts: Mapping[str, str], recorded: Quantities, accepted: bool | None = None
+    project: Project,
+    texts: Mapping[str, str],
+    recorded: Quantities,
+    accepted: bool | None = None,
+    cited: set[str] | None = None,
 ) -> Iterator[str]:
     """Yield the faults of texts by agents, one sentence each.
 
@@ -61,8 +65,9 @@ def text_faults(
         texts: texts by their names in messages.
         recorded: values that the round's record supports.
         accepted: verdict of the round; None if it has none yet, or if the text may speak of another one.
+        cited: receives the paths in the project of the files that were looked up.
     """
-    read_cited = _cited_reader(project)
+    read_cited = _cited_reader(project, set() if cited is None else cited)
     for name, text in texts.items():
         for figure in unsupported_figures(text, recorded, read_cited):
             yield (
@@ -99,10 +104,13 @@ def _dump(part: Model) -> object:
     return data
 
 
-def _cited_reader(project: Project) -> Callable[[str], Quantities | None]:
+def _cited_reader(project: Project, cited: set[str]) -> Callable[[str], Quantities | None]:
     def read_cited(name: str) -> Quantities | None:
         path = project.root / name
-        if ".." in PurePosixPath(name).parts or not path.is_file():
+        if ".." in PurePosixPath(name).parts:
+            return None
+        cited.add(name)
+        if not path.is_file():
             return None
         text = path.read_text(encoding="utf-8", errors="replace")
         if path.suffix != ".json":

@@ -236,25 +236,21 @@ class Ledger(Generic[R]):
             fault = f"does not read: {describe_error(error)}"
             raise corrupt_file(path, fault, repair or self.repair) from error
 
-    def signature_faults(self) -> list[tuple[Path, str]]:
-        """List the records that are not what was signed, each with the fault.
+    def signature_faults(self, records: Sequence[StoredRecord[R]]) -> list[tuple[Path, str]]:
+        """List the sound records that are not what was signed, each with the fault.
 
         Records from a time before signatures have none; but a record that follows a signed one has one.
         """
-        faults, signed, logged = [], False, signing.logged_hashes()
-        for record in self.read_sound()[0]:  # others are faults of their own
+        faults, signed = [], False
+        for record in records:
             path, signature = record.path, record.folder / SIGNATURE
             if signature.is_file():
                 signed = True
-                if (
-                    signing.signer_of(signature.read_text(encoding="ascii", errors="replace"), record.sha256)
-                    is None
-                ):
+                text = signature.read_text(encoding="ascii", errors="replace")
+                if signing.signer_of(text, record.sha256) is None:
                     faults.append((path, f"is not the record that {SIGNATURE} signs"))
             elif signed:
                 faults.append((path, f"has no {SIGNATURE}, though a record before it has one"))
-            if logged.get(str(path.resolve()), record.sha256) != record.sha256:
-                faults.append((path, "is not the record that was signed last on this machine"))
         return faults
 
     def corrupt(self, path: Path, fault: str) -> CorruptRecord:

@@ -83,11 +83,16 @@ def find_evaluation(project: Project, path: Path) -> StoredEvaluation:
 
 def list_evaluations(project: Project) -> tuple[list[StoredEvaluation], list[Stale]]:
     """List every evaluation that reads, and a finding for each that does not; raises Misuse on a bad manifest."""
+    judged, stale = list_verdicts(project)
+    for campaign in reversed(store.list_campaigns(project)):
+        sound, corrupt = read_evaluations(campaign)
+        judged, stale = sound + judged, corrupt + stale
+    return judged, stale
+
+
+def list_verdicts(project: Project) -> tuple[list[StoredEvaluation], list[Stale]]:
+    """List the last verdict on each version outside of campaigns, and a finding for each that does not read."""
     judged, stale = [], []
-    for campaign in store.list_campaigns(project):
-        sound, corrupt = _read_campaign(campaign)
-        judged += sound
-        stale += corrupt
     for verdict, path in _verdicts(project):
         if isinstance(verdict, Evaluation):
             judged.append(StoredEvaluation(path, files.file_sha256(path), verdict))
@@ -180,8 +185,11 @@ def _of_final_race(campaign: Campaign, rounds: list[StoredRound]) -> Iterator[St
         yield StoredEvaluation(path, files.file_sha256(path), race, campaign)
 
 
-def _read_campaign(campaign: Campaign) -> tuple[list[StoredEvaluation], list[Stale]]:
-    """Read each round on its own: `Campaign.closed_rounds` stops at the first one that is corrupt."""
+def read_evaluations(campaign: Campaign) -> tuple[list[StoredEvaluation], list[Stale]]:
+    """Read the evaluations of a campaign that are sound, and a finding for each that is not.
+
+    Each round is read on its own: `Campaign.closed_rounds` stops at the first one that is corrupt.
+    """
     project = campaign.project
     rounds, errors = campaign.ledger.read_sound()
     stale = [corrupt_finding(project, path, error) for path, error in errors]
