@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from warpsmith.core import trust
 from warpsmith.core.campaign import Manifest, RoundRecord
-from warpsmith.core.evaluation import COMPILED, Aggregate, Evaluation
+from warpsmith.core.evaluation import COMPILED, Aggregate, Evaluation, Status
 from warpsmith.core.race import Mode, RaceRecord
 from warpsmith.reporting import facts
 from warpsmith.reporting.format import Md, link
@@ -31,6 +31,10 @@ class CampaignRow:
     """Last race against all peers: of its best version if there is one, else of another version."""
     unreadable: bool = False
     """True if a record is corrupt."""
+
+    def lightened(self) -> CampaignRow:
+        """Return the same row with light records, so that the rows of thousands of rounds fit into memory."""
+        return replace(self, rounds=[light_record(record, self.best) for record in self.rounds])
 
     @property
     def link(self) -> Md:
@@ -123,6 +127,30 @@ class CampaignRow:
     @property
     def _evaluation(self) -> Evaluation | None:
         return facts.reported_evaluation(self.rounds, self.final)
+
+
+def light_record(record: RoundRecord, best: RoundRecord | None) -> RoundRecord:
+    """Return a record without what no overview shows of it: its profiles, and most results unless it is the best.
+
+    Failures stay, and of a version that passed one timed result, without which the record would not be valid.
+    """
+    if record is best:
+        return record.model_copy(update={"profile": None, "profile_after": None})
+    evaluation = record.evaluation
+    failed = [result for result in evaluation.results if result.status is not Status.PASSED]
+    timed = [result for result in evaluation.results if result.timing is not None]
+    parts = {"results": tuple(failed or timed[:1]), "steps": (), "trust": (), "resources": (), "unseen": ()}
+    if not failed and not timed:
+        parts["results"] = evaluation.results
+    return record.model_copy(
+        update={
+            "profile": None,
+            "profile_after": None,
+            "draw": None,
+            "spent": (),
+            "evaluation": evaluation.model_copy(update=parts),
+        }
+    )
 
 
 def operator_page(op: str, rows: Iterable[CampaignRow]) -> str:

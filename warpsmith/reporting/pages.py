@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from warpsmith import files
 from warpsmith.campaign import firewall
 from warpsmith.campaign.evidence import stored_evaluations
+from warpsmith.campaign.evidence.contents import Contents, read_contents
 from warpsmith.campaign.history import final_race, store
 from warpsmith.campaign.history import records as order
 from warpsmith.campaign.history.store import Campaign
@@ -21,6 +22,7 @@ from warpsmith.knowledge import index
 from warpsmith.ledger.store import RECORD
 from warpsmith.project import Project
 from warpsmith.reporting import calibration, facts, overview, plots, race, report, tips
+from warpsmith.reporting.expected_pages import ExpectedPages
 from warpsmith.reporting.performance_map import page as map_pages
 from warpsmith.reporting.port import page as port_pages
 from warpsmith.use import choice
@@ -70,25 +72,33 @@ def _render(project: Project, only: Campaign | None = None) -> list[Path]:
     return written + index.update_pages(project)
 
 
-def expected_pages(project: Project) -> dict[Path, str]:
+def expected_pages(project: Project, contents: Contents | None = None) -> ExpectedPages:
     """Return every page under the devlog as the records give it now, except for campaigns with corrupt records.
 
     Plots are not drawn. A calibration page that shows no plot on disk keeps the reason for that.
 
+    Args:
+        project: the project.
+        contents: hashes of its files as they are now; read here by default.
+
     Raises:
         Misuse: the manifest of a campaign is invalid.
     """
-    campaigns = store.list_campaigns(project)
-    rows = [_row(campaign) for campaign in campaigns]
+    contents = contents or read_contents(project)
     predictions = project.devlog / calibration.NAME
-    pages = _overviews(
-        project, rows, "" if _shows_plot(predictions, calibration.PLOT) else plots.plots_unavailable()
-    )
-    for campaign, row in zip(campaigns, rows, strict=True):
-        if not row.unreadable:
-            with suppress(CorruptRecord):  # a rerun may be incomplete
-                pages |= _campaign_pages(campaign, row)
-    return pages
+    plots_missing = "" if _shows_plot(predictions, calibration.PLOT) else plots.plots_unavailable()
+    return ExpectedPages(project, contents, plots_missing, _expected_campaign, _overviews)
+
+
+def _expected_campaign(project: Project, folder: Path) -> tuple[overview.CampaignRow, dict[Path, str]]:
+    """Return a campaign's row, with light records, and its pages; none if a record is corrupt."""
+    campaign = store.read_campaign(project, folder)
+    row = _row(campaign)
+    pages: dict[Path, str] = {}
+    if not row.unreadable:
+        with suppress(CorruptRecord):  # a rerun may be incomplete
+            pages = _campaign_pages(campaign, row)
+    return row.lightened(), pages
 
 
 def _campaign_pages(campaign: Campaign, row: overview.CampaignRow) -> dict[Path, str]:
