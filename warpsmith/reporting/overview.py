@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from warpsmith.core import trust
+from warpsmith.core.base import Model
 from warpsmith.core.campaign import Manifest, RoundRecord
 from warpsmith.core.evaluation import COMPILED, Aggregate, Evaluation, Status
 from warpsmith.core.race import Mode, RaceRecord
@@ -15,6 +16,15 @@ from warpsmith.reporting.templating import fill_template
 
 _MODES: tuple[Mode, ...] = ("eager", "graph")
 """Modes of timing; if a side has both, the later one counts."""
+
+
+class LightRounds(Model):
+    """Closed rounds of a campaign as overviews need them, in the index of rounds."""
+
+    records: tuple[RoundRecord, ...]
+    """Light records in order."""
+    inputs: str
+    """Hash over the records and strikes that they were made from."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +41,8 @@ class CampaignRow:
     """Last race against all peers: of its best version if there is one, else of another version."""
     unreadable: bool = False
     """True if a record is corrupt."""
+    inputs: str = ""
+    """Hash over all that the row follows from; empty if nobody asked for it."""
 
     def lightened(self) -> CampaignRow:
         """Return the same row with light records, so that the rows of thousands of rounds fit into memory."""
