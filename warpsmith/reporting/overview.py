@@ -142,27 +142,20 @@ class CampaignRow:
 
 
 def light_record(record: RoundRecord, best: RoundRecord | None) -> RoundRecord:
-    """Return a record without what no overview shows of it: its profiles, and most results unless it is the best.
+    """Return a record without what no overview shows of it: its profiles, and its figures unless it is the best.
 
-    Failures stay, and of a version that passed one timed result, without which the record would not be valid.
+    Failures stay, and of an accepted version one timed result, without which its record would not be valid.
     """
+    bare = record.model_copy(update={"profile": None, "profile_after": None, "draw": None, "spent": ()})
     if record is best:
-        return record.model_copy(update={"profile": None, "profile_after": None})
+        return bare
     evaluation = record.evaluation
-    failed = [result for result in evaluation.results if result.status is not Status.PASSED]
-    timed = [result for result in evaluation.results if result.timing is not None]
-    parts = {"results": tuple(failed or timed[:1]), "steps": (), "trust": (), "resources": (), "unseen": ()}
-    if not failed and not timed:
-        parts["results"] = evaluation.results
-    return record.model_copy(
-        update={
-            "profile": None,
-            "profile_after": None,
-            "draw": None,
-            "spent": (),
-            "evaluation": evaluation.model_copy(update=parts),
-        }
-    )
+    results = [result for result in evaluation.results if result.status is not Status.PASSED]
+    if evaluation.decision.verdict.accepted:
+        results = [result for result in evaluation.results if result.timing is not None][:1]
+    empty = dict.fromkeys(("steps", "trust", "resources", "representative", "aggregates", "unseen"), ())
+    others = {"results": tuple(results), "absent": {}, "energy": None, "noise": None}
+    return bare.model_copy(update={"evaluation": evaluation.model_copy(update=empty | others)})
 
 
 def operator_page(op: str, rows: Iterable[CampaignRow]) -> str:
