@@ -77,12 +77,8 @@ def _render(project: Project, only: Campaign | None = None) -> list[Path]:
         pages |= map_pages.render_maps(project, op, redraw=only is None)
         pages |= port_pages.render_ports(project, op)
     for path, content in pages.items():
-        rendered.add(path, "", partial(_same, content))
+        rendered.add_content(path, content)
     return sorted(changed + rendered.write()) + index.update_pages(project)
-
-
-def _same(content: str | bytes) -> str | bytes:
-    return content
 
 
 def expected_pages(project: Project, contents: Contents | None = None) -> ExpectedPages:

@@ -37,8 +37,14 @@ class RenderedFiles:
 
     def add(self, path: Path, inputs: str, render: Callable[[], str | bytes]) -> None:
         """Add a file that is rendered from these inputs, unless it is on disk as they give it."""
-        if self._written.get(str(path), ("", ""))[0] != inputs or not self._is_as_written(path):
+        row = self._written.get(str(path))
+        if row is None or row[0] != inputs or not path.is_file() or files.file_sha256(path) != row[1]:
             self._due[path] = (inputs, render)
+
+    def add_content(self, path: Path, content: str | bytes) -> None:
+        """Add a file that is rendered already."""
+        data = _encode(content)
+        self.add(path, hashlib.sha256(data).hexdigest(), lambda: data)
 
     def write(self) -> list[Path]:
         """Render all files that were added, then write those that differ from what is on disk, and return them."""
@@ -51,9 +57,6 @@ class RenderedFiles:
         index.write_rows(self.project.root, _KIND, rows)
         self._due.clear()
         return changed
-
-    def _is_as_written(self, path: Path) -> bool:
-        return path.is_file() and files.file_sha256(path) == self._written[str(path)][1]
 
 
 def _encode(content: str | bytes) -> bytes:
