@@ -25,14 +25,12 @@ from warpsmith.knowledge import index
 from warpsmith.ledger.store import RECORD
 from warpsmith.project import Project
 from warpsmith.reporting import calibration, facts, overview, plots, race, report, tips
-from warpsmith.reporting.expected_pages import ExpectedPages
 from warpsmith.reporting.performance_map import page as map_pages
 from warpsmith.reporting.port import page as port_pages
-from warpsmith.reporting.rendered_files import RenderedFiles, hash_inputs
+from warpsmith.reporting.rendering.expected_pages import ExpectedPages
+from warpsmith.reporting.rendering.last_report import REPORT as REPORT
+from warpsmith.reporting.rendering.rendered_files import RenderedFiles, hash_inputs
 from warpsmith.use import choice
-
-REPORT = "report.md"
-"""File name of the report in the campaign's folder."""
 
 
 def render_campaign(campaign: Campaign) -> list[Path]:

@@ -17,10 +17,10 @@ import hashlib
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
@@ -50,6 +50,15 @@ _PACKAGE = Path(__file__).resolve().parents[2]
 T = TypeVar("T", bound=Model)
 
 
+class FileState(NamedTuple):
+    """State of files: their names, sizes, times and inodes."""
+
+    sha256: str
+    """Hash over the state."""
+    settled: bool
+    """True if the last change is old enough that a later one shows."""
+
+
 def derive_from_rounds(
     root: Path, folders: Sequence[Path], kind: str, model: type[T], derive: Callable[[Path], T]
 ) -> list[T | None]:
@@ -65,17 +74,17 @@ def derive_from_rounds(
         derive: function of the manifest and the closed rounds in a folder, and of nothing else; it reads and
             checks them, and may raise CorruptRecord, or Misuse for the manifest.
     """
-    states = [_file_state(folder) for folder in folders]
+    states = [_round_state(folder) for folder in folders]
     rows = read_rows(root, kind)
     answers: list[T | None] = []
     fresh: dict[str, tuple[str, str]] = {}
-    for folder, (state, changed) in zip(folders, states, strict=True):
-        answer = _parse_row(rows.get(str(folder)), state, model)
+    for folder, state in zip(folders, states, strict=True):
+        answer = _parse_row(rows.get(str(folder)), state.sha256, model)
         if answer is None:
             with contextlib.suppress(CorruptRecord):
                 answer = derive(folder)
-                if changed < time.time() - _SETTLED_SECONDS:
-                    fresh[str(folder)] = (state, answer.model_dump_json())
+                if state.settled:
+                    fresh[str(folder)] = (state.sha256, answer.model_dump_json())
         answers.append(answer)
     write_rows(root, kind, fresh)
     return answers
@@ -143,8 +152,18 @@ def _parse_row(row: tuple[str, str] | None, state: str, model: type[T]) -> T | N
         return None
 
 
-def _file_state(folder: Path) -> tuple[str, float]:
-    """Return a hash over the state of the files behind a campaign's closed rounds, and when one changed last."""
+def tree_state(folders: Iterable[Path], *others: str) -> FileState:
+    """Return the state of all files below the folders; `others` are further inputs of what follows from them."""
+    paths = []
+    for folder in folders:
+        for above, names, files in os.walk(folder):
+            names[:] = sorted(name for name in names if name != "__pycache__")
+            paths += [f"{above}/{name}" for name in sorted(files)]
+    return _state_of(paths, *others)
+
+
+def _round_state(folder: Path) -> FileState:
+    """Return the state of the files behind a campaign's closed rounds."""
     rounds = f"{folder}/rounds"
     try:
         names = sorted(name for name in os.listdir(rounds) if name.isdigit())  # noqa: PTH208
@@ -155,16 +174,24 @@ def _file_state(folder: Path) -> tuple[str, float]:
         paths.append(f"{rounds}/{name}/{RECORD}")
         if os.access(strike := f"{rounds}/{name}/{STRUCK}", os.F_OK):
             paths.append(strike)
-    facts, changed = [code_state(), *names], 0
+    return _state_of(paths, *names)
+
+
+def _state_of(paths: Sequence[str], *others: str) -> FileState:
+    facts, changed = [], 0
     for path in paths:
         try:
             stat = os.stat(path)  # noqa: PTH116
         except OSError:
-            facts.append(path)
+            facts.append(0)
             continue
         changed = max(changed, stat.st_ctime_ns, stat.st_mtime_ns)
-        facts += (stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino)  # type: ignore[arg-type]
-    return hashlib.sha256(repr((paths, facts)).encode()).hexdigest(), changed / 1e9
+        facts += (stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino)
+    inputs = repr((code_state(), others, paths, facts))
+    return FileState(
+        hashlib.sha256(inputs.encode(errors="surrogateescape")).hexdigest(),
+        settled=changed / 1e9 < time.time() - _SETTLED_SECONDS,
+    )
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -8,8 +8,8 @@ import pytest
 
 from warpsmith.campaign.history import index
 from warpsmith.project import Project
-from warpsmith.reporting import rendered_files
-from warpsmith.reporting.rendered_files import RenderedFiles
+from warpsmith.reporting.rendering import rendered_files
+from warpsmith.reporting.rendering.rendered_files import RenderedFiles
 
 
 @pytest.fixture
