@@ -154,7 +154,7 @@ def light_record(record: RoundRecord, best: RoundRecord | None) -> RoundRecord:
     if evaluation.decision.verdict.accepted:
         results = [result for result in evaluation.results if result.timing is not None][:1]
     empty = dict.fromkeys(("steps", "trust", "resources", "representative", "aggregates", "unseen"), ())
-    others = {"results": tuple(results), "absent": {}, "energy": None, "noise": None}
+    others: dict[str, object] = {"results": tuple(results), "absent": {}, "energy": None, "noise": None}
     return bare.model_copy(update={"evaluation": evaluation.model_copy(update=empty | others)})
 
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from warpsmith import files
 from warpsmith.campaign import firewall
 from warpsmith.campaign.evidence import stored_evaluations
-from warpsmith.campaign.evidence.contents import Contents, read_contents
+from warpsmith.campaign.evidence.contents import ContentHashes, hash_contents
 from warpsmith.campaign.history import final_race, store
 from warpsmith.campaign.history import index as round_index
 from warpsmith.campaign.history import records as order
@@ -79,7 +79,7 @@ def _render(project: Project, only: Campaign | None = None) -> list[Path]:
     return sorted(changed + rendered.write()) + index.update_pages(project)
 
 
-def expected_pages(project: Project, contents: Contents | None = None) -> ExpectedPages:
+def expected_pages(project: Project, contents: ContentHashes | None = None) -> ExpectedPages:
     """Return every page under the devlog as the records give it now, except for campaigns with corrupt records.
 
     Plots are not drawn. A calibration page that shows no plot on disk keeps the reason for that.
@@ -91,7 +91,7 @@ def expected_pages(project: Project, contents: Contents | None = None) -> Expect
     Raises:
         Misuse: the manifest of a campaign is invalid.
     """
-    contents = contents or read_contents(project)
+    contents = contents or hash_contents(project)
     predictions = project.devlog / calibration.NAME
     plots_missing = "" if _shows_plot(predictions, calibration.PLOT) else plots.plots_unavailable()
     return ExpectedPages(project, contents, plots_missing, _expected_campaign, _overviews)
@@ -119,8 +119,8 @@ def _add_campaign_pages(rendered: RenderedFiles, campaign: Campaign) -> None:
         rendered.add(path, inputs, render)
     if plots.plots_unavailable():
         return
-    folder, shown = campaign.folder / "plots", _round_inputs(rounds)
-    rendered.add(folder / "trend.svg", hash_inputs(*shown), partial(plots.trend_plot, row.rounds))
+    folder = campaign.folder / "plots"
+    rendered.add(folder / "trend.svg", hash_inputs(*_round_inputs(rounds)), partial(plots.trend_plot, row.rounds))
     if evaluation := facts.reported_evaluation(row.rounds, row.final):
         inputs = hash_inputs(evaluation.model_dump_json())
         rendered.add(folder / "roofline.svg", inputs, partial(plots.roofline_plot, evaluation))
@@ -134,9 +134,9 @@ def _campaign_pages(
     reruns = stored_evaluations.campaign_renewals(campaign)
     links = report.ReportLinks(project.relative(folder), entry_files(project, row.rounds))
     pages: dict[Path, tuple[str, Callable[[], str]]] = {}
-    for stored, shown in zip(rounds, _round_inputs(rounds), strict=True):
+    for stored, record_inputs in zip(rounds, _round_inputs(rounds), strict=True):
         rerun = reruns.get(stored.folder.name)
-        inputs = hash_inputs(shown, rerun.model_dump_json() if rerun else "")
+        inputs = hash_inputs(record_inputs, rerun.model_dump_json() if rerun else "")
         pages[stored.folder / "summary.md"] = (inputs, partial(report.round_page, stored.record, rerun))
     closure, reads = campaign.closure(), firewall.read_reads(folder)
     inputs = hash_inputs(
@@ -178,11 +178,11 @@ def _add_shared_pages(
     paths = [project.devlog / op / f"{op}.md" for op in operators]
     best = "".join(sorted(map(str, _best_versions(project, operators).items())))
     for path in (*paths, project.devlog / "README.md", project.devlog / calibration.NAME):
-        rendered.add(path, hash_inputs(inputs, best), lambda path=path: overviews()[path])
+        rendered.add(path, hash_inputs(inputs, best), partial(_overview, overviews, path))
     predictions = calibration.calibrate_campaigns(row.rounds for row in every)
     if predictions.predictions and not plots.plots_unavailable():
-        plot, shown = project.devlog / calibration.PLOT, hash_inputs(predictions.model_dump_json())
-        rendered.add(plot, shown, partial(plots.calibration_plot, predictions))
+        draw = partial(plots.calibration_plot, predictions)
+        rendered.add(project.devlog / calibration.PLOT, hash_inputs(predictions.model_dump_json()), draw)
     records = [
         (record, project.relative(campaign.ledger.folder_of(record.round) / RECORD))
         for campaign in campaigns
@@ -193,6 +193,10 @@ def _add_shared_pages(
     for subject in {row.subject for row in rows_with_tips}:
         path = project.knowledge / subject.path
         rendered.add(path, inputs, partial(tips.tips_page, subject, rows_with_tips))
+
+
+def _overview(overviews: Callable[[], Mapping[Path, str]], path: Path) -> str:
+    return overviews()[path]
 
 
 def _overviews(project: Project, rows: Sequence[overview.CampaignRow], plots_missing: str) -> dict[Path, str]:

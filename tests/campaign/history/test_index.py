@@ -133,7 +133,7 @@ def test_a_file_that_just_changed_gets_no_row(
     monkeypatch.setattr(index, "_SETTLED_SECONDS", 3600)
     assert progress(rounds) == progress(rounds)
     assert len(reads) == 2
-    assert not index.index_path(rounds.project.root).exists()
+    assert not index.round_index_path(rounds.project.root).exists()
 
 
 def test_other_code_reads_again(rounds: Campaign, reads: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +145,7 @@ def test_other_code_reads_again(rounds: Campaign, reads: list[str], monkeypatch:
 
 @pytest.mark.parametrize("damage", ["deleted", "no database", "cut", "other layout", "bad value"])
 def test_a_damaged_index_costs_time_alone(rounds: Campaign, reads: list[str], damage: str) -> None:
-    first, path = progress(rounds), index.index_path(rounds.project.root)
+    first, path = progress(rounds), index.round_index_path(rounds.project.root)
     assert path.is_file()
     if damage == "deleted":
         path.unlink()
@@ -176,7 +176,7 @@ def test_where_nothing_can_be_written_the_records_answer(
 
 def test_a_busy_index_is_left_out(rounds: Campaign, reads: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index, "_WAIT_SECONDS", 0.05)
-    first, path = progress(rounds), index.index_path(rounds.project.root)
+    first, path = progress(rounds), index.round_index_path(rounds.project.root)
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("BEGIN EXCLUSIVE")
     assert progress(rounds) == first

@@ -52,7 +52,7 @@ def test_a_file_that_is_not_as_it_was_written_is_rendered(project: Project, page
     elif harm == "remove":
         page.unlink()
     else:
-        index.index_path(project.root).unlink()
+        index.round_index_path(project.root).unlink()
     assert render(project, page, "one", "first\n")[1]
     assert page.read_text() == "first\n"
 

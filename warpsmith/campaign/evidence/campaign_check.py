@@ -61,7 +61,7 @@ def check_campaign(campaign: Campaign) -> CampaignCheck:
     judged, stale = stored_evaluations.read_evaluations(campaign)
     # A record that does not read is stale as well, and so is a page that cites it.
     doubtful = {str(project.root / finding.path): finding.path for finding in stale}
-    best = best_round(judged)
+    best = best_evaluation(judged)
     cited: set[str] = set()
     faults = list(agent_texts.check_campaign_texts(project, campaign, judged, cited))
     findings, changed, older = check_evaluations(project, judged, best)
@@ -86,7 +86,9 @@ def check_evaluations(
     project: Project, judged: list[StoredEvaluation], best: StoredEvaluation | None = None
 ) -> tuple[list[Stale], dict[str, str], list[Older]]:
     """Return the findings on evaluations whose files changed, the files of those, and those of an older gate."""
-    stale, doubtful, older = [], {}, []
+    stale: list[Stale] = []
+    doubtful: dict[str, str] = {}
+    older: list[Older] = []
     for stored in judged:
         shown_path = project.relative(stored.path)
         changes = stored_evaluations.list_changes(project, stored)
@@ -100,7 +102,7 @@ def check_evaluations(
     return stale, doubtful, older
 
 
-def best_round(judged: list[StoredEvaluation]) -> StoredEvaluation | None:
+def best_evaluation(judged: list[StoredEvaluation]) -> StoredEvaluation | None:
     """Return the round of a campaign's best version; None if there is none."""
     rounds = [stored for stored in judged if stored.stored_round and stored.stored_round.record.verdict.accepted]
     return rounds[-1] if rounds else None

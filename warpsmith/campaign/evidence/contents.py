@@ -25,7 +25,7 @@ T = TypeVar("T", bound=Model)
 
 
 @dataclass(frozen=True)
-class Contents:
+class ContentHashes:
     """Hashes of the files of a project that its campaigns and their pages depend on."""
 
     campaigns: Mapping[Path, str]
@@ -49,10 +49,10 @@ class Contents:
         return _hash_texts([index.code_state(), *campaigns, *operators, self.races, self.knowledge, *others])
 
 
-def read_contents(project: Project) -> Contents:
+def hash_contents(project: Project) -> ContentHashes:
     """Hash the files of a project's campaigns, operators and races."""
     operators = project.kernels.iterdir() if project.kernels.is_dir() else ()
-    return Contents(
+    return ContentHashes(
         campaigns={folder: _hash_folder(folder) for folder in store.campaign_folders(project)},
         operators={folder.name: _hash_folder(folder) for folder in operators if folder.is_dir()},
         races=_hash_texts([_hash_folder(folder) for folder in sorted(project.devlog.glob("*/races"))]),

@@ -15,7 +15,7 @@ from warpsmith.campaign.evidence import (
     toolchain,
 )
 from warpsmith.campaign.evidence.campaign_check import BestJudged, CampaignCheck
-from warpsmith.campaign.evidence.contents import Contents, read_contents, recall, remember
+from warpsmith.campaign.evidence.contents import ContentHashes, hash_contents, recall, remember
 from warpsmith.campaign.evidence.stored_evaluations import StoredEvaluation
 from warpsmith.campaign.history import store
 from warpsmith.core.evidence import OtherToolchain, Stale, Standing, UnsupportedText
@@ -28,7 +28,7 @@ def check_evidence(
     project: Project,
     rendered: Mapping[Path, str],
     ledgers: Sequence[Ledger[Any]] = (),
-    contents: Contents | None = None,
+    contents: ContentHashes | None = None,
 ) -> Standing:
     """Check the project's evidence; nothing of it is written.
 
@@ -45,7 +45,7 @@ def check_evidence(
     Raises:
         Misuse: a campaign's manifest does not read.
     """
-    checks = _check_campaigns(project, contents or read_contents(project))
+    checks = _check_campaigns(project, contents or hash_contents(project))
     verdicts, stale = stored_evaluations.list_verdicts(project)
     findings, changed, older = campaign_check.check_evaluations(project, verdicts)
     stale += findings
@@ -85,7 +85,7 @@ def check_evidence(
     )
 
 
-def _check_campaigns(project: Project, contents: Contents) -> list[CampaignCheck]:
+def _check_campaigns(project: Project, contents: ContentHashes) -> list[CampaignCheck]:
     """Check each campaign, one at a time, unless its files are those of an earlier check."""
     folders = store.campaign_folders(project)
     states = {folder: contents.state_of(folder) for folder in folders}

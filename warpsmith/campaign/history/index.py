@@ -50,7 +50,7 @@ _PACKAGE = Path(__file__).resolve().parents[2]
 T = TypeVar("T", bound=Model)
 
 
-class FileState(NamedTuple):
+class FilesState(NamedTuple):
     """State of files: their names, sizes, times and inodes."""
 
     sha256: str
@@ -92,7 +92,7 @@ def derive_from_rounds(
 
 def read_rows(root: Path, kind: str) -> dict[str, tuple[str, str]]:
     """Return the rows of a kind, state and value by key; none if there is no index or it does not read."""
-    path = index_path(root)
+    path = round_index_path(root)
     if not path.exists():
         return {}
     try:
@@ -110,7 +110,7 @@ def write_rows(root: Path, kind: str, rows: Mapping[str, tuple[str, str]]) -> No
     """Write rows of a kind, all or none; none where that is not possible."""
     if not rows:
         return
-    path = index_path(root)
+    path = round_index_path(root)
     values = [(kind, key, state, value) for key, (state, value) in rows.items()]
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -125,7 +125,7 @@ def write_rows(root: Path, kind: str, rows: Mapping[str, tuple[str, str]]) -> No
         _remove(path)
 
 
-def index_path(root: Path) -> Path:
+def round_index_path(root: Path) -> Path:
     """Return the file of a project's index."""
     name = hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:16]
     return user_state_folder() / "index" / f"{name}.sqlite"
@@ -152,7 +152,7 @@ def _parse_row(row: tuple[str, str] | None, state: str, model: type[T]) -> T | N
         return None
 
 
-def tree_state(folders: Iterable[Path], *others: str) -> FileState:
+def tree_state(folders: Iterable[Path], *others: str) -> FilesState:
     """Return the state of all files below the folders; `others` are further inputs of what follows from them."""
     paths = []
     for folder in folders:
@@ -162,7 +162,7 @@ def tree_state(folders: Iterable[Path], *others: str) -> FileState:
     return _state_of(paths, *others)
 
 
-def _round_state(folder: Path) -> FileState:
+def _round_state(folder: Path) -> FilesState:
     """Return the state of the files behind a campaign's closed rounds."""
     rounds = f"{folder}/rounds"
     try:
@@ -177,7 +177,7 @@ def _round_state(folder: Path) -> FileState:
     return _state_of(paths, *names)
 
 
-def _state_of(paths: Sequence[str], *others: str) -> FileState:
+def _state_of(paths: Sequence[str], *others: str) -> FilesState:
     facts, changed = [], 0
     for path in paths:
         try:
@@ -188,7 +188,7 @@ def _state_of(paths: Sequence[str], *others: str) -> FileState:
         changed = max(changed, stat.st_ctime_ns, stat.st_mtime_ns)
         facts += (stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino)
     inputs = repr((code_state(), others, paths, facts))
-    return FileState(
+    return FilesState(
         hashlib.sha256(inputs.encode(errors="surrogateescape")).hexdigest(),
         settled=changed / 1e9 < time.time() - _SETTLED_SECONDS,
     )

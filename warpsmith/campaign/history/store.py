@@ -226,7 +226,7 @@ def _unfinished(project: Project, folders: Sequence[Path]) -> list[Path]:
     """List the folders of campaigns that are neither closed nor stopped; one with a corrupt record is neither."""
     going = [folder for folder in folders if not _is_closed(folder)]
     progress = read_progress(project, going)
-    return [folder for folder, made in zip(going, progress, strict=True) if made is None or made.stop is None]
+    return [folder for folder, reached in zip(going, progress, strict=True) if reached is None or not reached.stop]
 
 
 def _is_closed(folder: Path) -> bool:

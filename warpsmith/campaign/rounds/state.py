@@ -215,7 +215,7 @@ def _earlier_best(campaign: Campaign) -> list[str]:
     others.sort(key=lambda other: (other.manifest.created, other.name))
     # A campaign with a corrupt record is left out; its own commands report it.
     progress = store.read_progress(campaign.project, [other.folder for other in others])
-    return [list(made.accepted.values())[-1] for made in progress if made and made.accepted]
+    return [list(reached.accepted.values())[-1] for reached in progress if reached and reached.accepted]
 
 
 def _numbered(campaign: Campaign, kind: str) -> tuple[Evaluation, ...]:

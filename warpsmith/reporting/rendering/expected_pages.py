@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from warpsmith.campaign.evidence.contents import Contents, recall, remember
+from warpsmith.campaign.evidence.contents import ContentHashes, recall, remember
 from warpsmith.campaign.history import store
 from warpsmith.core.base import Model, Sha256
 from warpsmith.project import Project
@@ -36,7 +36,7 @@ class ExpectedPages(Mapping[Path, str]):
     def __init__(
         self,
         project: Project,
-        contents: Contents,
+        contents: ContentHashes,
         plots_missing: str,
         render_campaign: RenderCampaign,
         render_overviews: RenderOverviews,
