@@ -11,9 +11,9 @@ apart, since it may build the index of rounds.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -22,7 +22,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from warpsmith.campaign.history import records
 from warpsmith.core.base import this_minute
@@ -39,11 +39,26 @@ CHOICE = """
 import sys, time
 from warpsmith.project import find_project
 from warpsmith.use import choice
-started = time.perf_counter()
+started = time.perf_counter(), time.process_time()
 versions = choice.rank_versions(find_project(), sys.argv[1])
-print(time.perf_counter() - started, versions["h200"][0].solution)
+print(time.perf_counter() - started[0], time.process_time() - started[1], versions["h200"][0].solution)
 """
-"""Program that chooses the best version as `best(op)` does."""
+"""Program that chooses the best version as `best(op)` does; it prints seconds and CPU seconds."""
+LEARN = """
+import sys, time
+from warpsmith.campaign.history import store
+from warpsmith.project import find_project
+from warpsmith.reporting import pages
+campaign = store.find_campaign(find_project(), sys.argv[1])
+last = campaign.closed_rounds()[-1]
+record = last.record.model_copy(update={"round": last.number + 1, "previous_sha256": last.sha256})
+files = {record.snapshot: (last.folder / record.snapshot).read_bytes()}
+campaign.ledger.publish(record.round, record, files)
+started = time.perf_counter(), time.process_time()
+changed = pages.render_campaign(campaign)
+print(time.perf_counter() - started[0], time.process_time() - started[1], len(changed))
+"""
+"""Program that closes one more round and renders the pages as `learn` does; it prints the times of the pages."""
 
 
 def main() -> None:
@@ -66,7 +81,10 @@ def main() -> None:
         record = _measure(root, options.calls, pages=not options.no_pages)
     options.out.write_text(json.dumps(record, indent=2) + "\n")
     for name, timing in record["commands"].items():
-        print(f"{name}: {timing['seconds']:.3f} s, first {timing['first']:.3f} s, {timing['memory_mb']:.0f} MB")
+        print(
+            f"{name}: {timing['seconds']:.3f} s, first {timing['first']:.3f} s, CPU {timing['cpu_seconds']:.3f} s,"
+            f" {timing['memory_mb']:.0f} MB"
+        )
 
 
 def build_project(root: Path, campaigns: int, rounds: int) -> None:
@@ -119,8 +137,6 @@ class _Versions:
 
 
 def _write_rounds(folder: Path, versions: _Versions, templates: list[Any], count: int) -> None:
-    import hashlib
-
     ledger = records.round_ledger(folder / "rounds", folder.name)
     definition_sha256 = definition_file.definition_sha256(versions.definition)
     previous, best, best_sha256 = None, None, None
@@ -173,7 +189,7 @@ def _measure(root: Path, calls: int, *, pages: bool) -> dict[str, Any]:
     last = sorted((root / "devlog").glob("*/*/manifest.yaml"), key=lambda path: path.parent.name[-3:])[-1].parent
     op = last.parent.name
     command = [sys.executable, "-P", "-m", "warpsmith"]
-    if pages:
+    if pages and not any(root.glob("devlog/*/*/report.md")):
         _call([*command, "report", "--all"], root)
     commands = {
         "best": [sys.executable, "-P", "-c", CHOICE, op],
@@ -186,6 +202,7 @@ def _measure(root: Path, calls: int, *, pages: bool) -> dict[str, Any]:
     if pages:
         commands["report --campaign"] = [*command, "report", "--campaign", last.name]
         commands["evidence check"] = [*command, "evidence", "check"]
+        commands["learn, its pages"] = [sys.executable, "-P", "-c", LEARN, last.name]
     return {
         "measured": this_minute(),
         "load": os.getloadavg()[1],
@@ -201,26 +218,39 @@ def _time_calls(words: list[str], root: Path, calls: int) -> dict[str, float]:
     first = _call(words, root)
     later = [_call(words, root) for _ in range(calls)]
     return {
-        "first": first[0],
-        "seconds": statistics.median(seconds for seconds, _ in later),
-        "memory_mb": max(memory for _, memory in (first, *later)),
+        "first": first.seconds,
+        "seconds": statistics.median(call.seconds for call in later),
+        "cpu_seconds": statistics.median(call.cpu_seconds for call in later),
+        "memory_mb": max(call.memory_mb for call in (first, *later)),
     }
 
 
-def _call(words: list[str], root: Path) -> tuple[float, float]:
-    """Run a command; return its seconds, or those that it prints, and the most memory that it took in MB."""
+class _Call(NamedTuple):
+    """Cost of one command; on a busy machine the CPU's seconds say more than those of the clock."""
+
+    seconds: float
+    cpu_seconds: float
+    memory_mb: float
+
+
+def _call(words: list[str], root: Path) -> _Call:
+    """Run a command and return its cost; a program that prints its own times is taken at its word."""
     started = time.perf_counter()
-    with tempfile.TemporaryFile() as output:
-        process = subprocess.Popen(words, cwd=root, stdout=output, stderr=subprocess.PIPE)
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(words, cwd=root, stdout=output, stderr=errors)
         _, status, usage = os.wait4(process.pid, 0)
         seconds = time.perf_counter() - started
-        errors = process.stderr.read().decode() if process.stderr else ""
-        output.seek(0)
-        text = output.read().decode()
+        texts = []
+        for file in (output, errors):
+            file.seek(0)
+            texts.append(file.read().decode())
     if os.waitstatus_to_exitcode(status) != 0:
-        sys.exit(f"{' '.join(words)} failed in {root}:\n{text[-2000:]}{errors[-2000:]}")
-    printed = float(text.split()[0]) if CHOICE in words else seconds
-    return printed, usage.ru_maxrss * resource.getpagesize() / resource.getpagesize() / 1024
+        sys.exit(f"{' '.join(words)} failed in {root}:\n{texts[0][-2000:]}{texts[1][-2000:]}")
+    memory = usage.ru_maxrss / 1024
+    if {CHOICE, LEARN} & set(words):
+        wall, cpu, _ = texts[0].split()
+        return _Call(float(wall), float(cpu), memory)
+    return _Call(seconds, usage.ru_utime + usage.ru_stime, memory)
 
 
 if __name__ == "__main__":
