@@ -155,6 +155,9 @@ def light_record(record: RoundRecord, best: RoundRecord | None) -> RoundRecord:
         results = [result for result in evaluation.results if result.timing is not None][:1]
     empty = dict.fromkeys(("steps", "trust", "resources", "representative", "aggregates", "unseen"), ())
     others: dict[str, object] = {"results": tuple(results), "absent": {}, "energy": None, "noise": None}
+    if best and evaluation.provenance.machine == best.evaluation.provenance.machine:  # one copy of it is enough
+        machine = {"machine": best.evaluation.provenance.machine}
+        others["provenance"] = evaluation.provenance.model_copy(update=machine)
     return bare.model_copy(update={"evaluation": evaluation.model_copy(update=empty | others)})
 
 

@@ -63,6 +63,8 @@ class ExpectedPages(Mapping[Path, str]):
             shared = _hash_pages(self._shared_pages())
             remember(project, "overviews", states, {project.devlog: shared})
         self._add(project.devlog, shared)
+        self._rows.clear()  # of thousands of rounds; a page that is asked for reads them again
+        self._last = (project.root, {})
 
     def __iter__(self) -> Iterator[Path]:
         return iter(self._hashes)
