@@ -68,6 +68,17 @@ def test_the_second_answer_reads_no_record(rounds: Campaign, reads: list[str]) -
     assert reads == [rounds.name]
 
 
+def test_nobody_else_can_write_the_index(
+    rounds: Campaign, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "new"))
+    progress(rounds)
+    path = index.round_index_path(rounds.project.root)
+    assert path.is_file()
+    for folder in (path.parent, path.parent.parent):
+        assert folder.stat().st_mode & 0o077 == 0
+
+
 def test_a_new_round_is_read(rounds: Campaign, reads: list[str]) -> None:
     progress(rounds)
     Script({"v4": "ACCEPT"}).round(rounds)

@@ -113,7 +113,8 @@ def write_rows(root: Path, kind: str, rows: Mapping[str, tuple[str, str]]) -> No
     path = round_index_path(root)
     values = [(kind, key, state, value) for key, (state, value) in rows.items()]
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for folder in (user_state_folder(), path.parent):  # the key lies in the first
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with contextlib.closing(_connect(path)) as connection, connection:
             connection.execute("BEGIN IMMEDIATE")  # waits for another writer; a later upgrade of a lock would not
             connection.execute(_TABLE)
