@@ -179,3 +179,13 @@ def test_what_a_killed_write_leaves_is_swept(tmp_path: Path, monkeypatch: pytest
 def test_sha256_is_that_of_the_bytes(tmp_path: Path):
     (tmp_path / "file").write_bytes(b"abc")
     assert files.file_sha256(tmp_path / "file") == hashlib.sha256(b"abc").hexdigest()
+
+
+def test_numbers_go_on_after_three_digits(tmp_path: Path):
+    for name in ("002-cpu", "999-h200", "notes"):
+        (tmp_path / name).mkdir()
+    assert files.next_number(tmp_path) == "1000"
+    (tmp_path / "1000-cpu").mkdir()
+    assert files.next_number(tmp_path) == "1001"
+    ordered = sorted(tmp_path.glob(files.NUMBERED), key=files.number_order)
+    assert [path.name for path in ordered] == ["002-cpu", "999-h200", "1000-cpu"]

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 TEMPORARY_PREFIX = ".tmp-"
 """Prefix of unfinished files and folders; a stray one has no owner and may be removed."""
+
+NUMBERED = "[0-9][0-9][0-9]*"
+"""Pattern of the names of numbered entries: three digits, or more from 1000 on."""
 
 LOCK_WAIT_SECONDS = 1.0
 """Seconds to wait for a lock; a child that a killed process had just started holds its locks until it runs."""
@@ -108,9 +111,20 @@ def replace_folder(contents: Mapping[str, bytes], folder: Path) -> None:
 
 
 def next_number(folder: Path) -> str:
-    """Return the three digits of the next entry of a folder whose entries begin with their number: `004`."""
-    numbers = [int(path.name[:3]) for path in folder.glob("[0-9][0-9][0-9]*")]
+    """Return the number of the next entry of a folder whose entries begin with their number: `004`, `1000`."""
+    numbers = [number_of(path.name) for path in folder.glob(NUMBERED)]
     return f"{max(numbers, default=0) + 1:03d}"
+
+
+def number_of(name: str) -> int:
+    """Return the number that a name begins with; -1 if it begins with none."""
+    digits = re.match(r"\d+", name)
+    return int(digits[0]) if digits else -1
+
+
+def number_order(path: Path) -> tuple[tuple[int, str], ...]:
+    """Return the key that sorts paths by their names, and names by the numbers that they begin with."""
+    return tuple((number_of(part), part) for part in path.parts)
 
 
 def move_path(source: Path, destination: Path) -> None:
@@ -160,7 +174,7 @@ def _remove_abandoned(folder: Path) -> None:
 
 
 def _temporary(path: Path) -> Path:
-    return path.with_name(f"{TEMPORARY_PREFIX}{path.name}-{os.getpid()}-{secrets.token_hex(4)}")
+    return path.with_name(f"{TEMPORARY_PREFIX}{path.name}-{os.getpid()}-{os.urandom(4).hex()}")
 
 
 def _write_synced(path: Path, content: str | bytes) -> None:

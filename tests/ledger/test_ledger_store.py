@@ -169,3 +169,21 @@ def test_a_part_that_does_not_read_is_named_with_its_command(tmp_path: Path) -> 
         ledger.read_model(path, Part)
     with pytest.raises(CorruptRecord, match=r"; run `git restore part`\."):
         ledger.read_model(path, Part, "git restore part")
+
+
+def test_the_thousandth_record_follows_the_999th(ledger: Ledger[Note]) -> None:
+    for number in range(4, 1000):  # acknowledged as lost, so that the test is short
+        (ledger.folder / "quarantine" / f"{number:03d}-1").mkdir(parents=True)
+    for text in ("thousand", "one more"):
+        add(ledger, text)
+    assert [path.name for path in sorted(ledger.folder.glob("1*"))] == ["1000", "1001"]
+    assert ledger.numbers() == [1, 2, 3, 1000, 1001]
+    assert texts(ledger)[-2:] == ["thousand", "one more"]
+    assert ledger.next_number() == 1002
+    (ledger.folder / "0042").mkdir()  # a user's own
+    assert 42 not in ledger.numbers()
+    path = ledger.folder_of(1000) / RECORD
+    path.write_text(path.read_text().replace("thousand", "thousands"))
+    reseal(path)
+    with pytest.raises(CorruptRecord, match="1000"):
+        ledger.read_all()

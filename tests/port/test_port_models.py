@@ -34,5 +34,10 @@ def test_folders_are_numbered_and_a_broken_record_says_why(tmp_path):
     assert store.next_port_folder(here, "softmax").name == "002"
     assert store.list_port_records(here, "softmax") == [path]
     assert store.list_port_records(here, "other") == []
+    for name in ("999", "1000"):
+        (folder.parent / name).mkdir()
+        (folder.parent / name / store.RECORD).write_text("{}")
+    assert [listed.parent.name for listed in store.list_port_records(here, "softmax")] == ["001", "999", "1000"]
+    assert store.next_port_folder(here, "softmax").name == "1001"
     path.write_text("{}")
     assert "definition" in store.read_port(path)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+from collections import Counter
 
 import pytest
 import typer
@@ -251,7 +252,7 @@ def test_all_reads_every_record_no_oftener_than_a_report_of_one(make, project, c
     one = sorted(read)
     read.clear()
     pages.render_all(project)
-    assert sorted(read) == one
+    assert max(Counter(read).values()) <= Counter(one)[campaign.name]
 
 
 def test_a_race_at_the_end_is_rendered_and_only_for_the_version_it_raced(make, campaign, project, undrawn):

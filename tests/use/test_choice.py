@@ -10,6 +10,7 @@ from campaign_kit import evaluation
 
 from warpsmith import files
 from warpsmith import project as projects
+from warpsmith.campaign.history.store import Progress
 from warpsmith.core.evidence import Claim
 from warpsmith.errors import MissingInput
 from warpsmith.use import choice
@@ -24,6 +25,7 @@ class Record:
         self.shop, self.campaigns = shop, {}
         self.digest = choice.definition_file.definition_sha256(shop.project.definition_path("affine"))
         monkeypatch.setattr(choice.store, "read_campaign", lambda project, folder: self.campaigns[folder.name])
+        monkeypatch.setattr(choice.store, "read_progress", self.progress)
         monkeypatch.setattr(choice.final_race, "read_final_race", lambda campaign, best: campaign.final)
         monkeypatch.setattr(choice.stored_evaluations, "campaign_renewals", lambda campaign: campaign.again)
 
@@ -66,10 +68,19 @@ class Record:
         self.campaigns[name] = SimpleNamespace(
             folder=folder,
             manifest=SimpleNamespace(target=target),
-            closed_rounds=lambda: kept,
+            ledger=SimpleNamespace(
+                read=lambda number: kept[number - 1], folder_of=lambda number: folder / "rounds" / f"{number:03d}"
+            ),
+            progress=Progress(
+                stop=None,
+                accepted={one.record.round: one.record.solution for one in kept if one.record.verdict.accepted},
+            ),
             final=final,
             again=again or {},
         )
+
+    def progress(self, project, folders):
+        return [self.campaigns[folder.name].progress for folder in folders]
 
     def best(self, target="cpu"):
         return next(iter(self.ranked(target)), None)

@@ -9,14 +9,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
 from warpsmith.campaign.earlier_work import READS, EarlierWork
 from warpsmith.campaign.history.store import Campaign
 from warpsmith.core.base import Minute, Model, this_minute
-from warpsmith.core.knowledge import HitRate
-from warpsmith.knowledge.entry import Entry
+
+if TYPE_CHECKING:
+    from warpsmith.core.knowledge import HitRate
+    from warpsmith.knowledge.entry import Entry
 
 _REFINEMENT = r"\*\*(?:Refined|Refuted) [^\n]*`{record}[^\n]*\n\n[^\n]+\n?"
 
@@ -47,7 +50,7 @@ class Firewall:
     def visible_rate(self, rate: HitRate | None) -> HitRate | None:
         """Return a hit rate without the tries of earlier work; None if no try is left."""
         tries = [attempt for attempt in rate.tries if not self.hides_record(attempt.record)] if rate else []
-        return HitRate.of(tries) if tries else None
+        return rate.of(tries) if rate and tries else None
 
     def visible_entry(self, entry: Entry) -> Entry:
         """Return an entry without its evidence, tries and refinements that come from earlier work."""

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
 from warpsmith.core.base import Model
 from warpsmith.core.campaign import Lesson, Plan, RoundRecord
 from warpsmith.core.claims.figures import contradicting_words, parse_figures, split_statements
 from warpsmith.core.claims.quantities import Quantities, unsupported_figures
-from warpsmith.core.repo import RepoRecord
 from warpsmith.errors import BadEntry
 from warpsmith.project import Project
+
+if TYPE_CHECKING:
+    from warpsmith.core.repo import RepoRecord
 
 _PLAN_TEXTS = {"hypothesis", "risks", "rollback", "search_log", "review"}
 _NO_RESULTS = {"selection", "lesson", "spent", "struck"}
@@ -38,7 +41,7 @@ def lesson_texts(lesson: Lesson) -> dict[str, str]:
 
 def record_texts(record: RoundRecord | RepoRecord) -> dict[str, str]:
     """Return all texts by agents in a round's record, by their names."""
-    if isinstance(record, RepoRecord):
+    if not isinstance(record, RoundRecord):
         return {**plan_texts(record.plan), "lesson": record.lesson.text}
     return {
         "reason for the language": record.selection.because,
@@ -49,7 +52,11 @@ def record_texts(record: RoundRecord | RepoRecord) -> dict[str, str]:
 
 
 def text_faults(
-    project: Project, texts: Mapping[str, str], recorded: Quantities, accepted: bool | None = None
+    project: Project,
+    texts: Mapping[str, str],
+    recorded: Quantities,
+    accepted: bool | None = None,
+    cited: set[str] | None = None,
 ) -> Iterator[str]:
     """Yield the faults of texts by agents, one sentence each.
 
@@ -58,8 +65,9 @@ def text_faults(
         texts: texts by their names in messages.
         recorded: values that the round's record supports.
         accepted: verdict of the round; None if it has none yet, or if the text may speak of another one.
+        cited: receives the paths in the project of the files that were looked up.
     """
-    read_cited = _cited_reader(project)
+    read_cited = _cited_reader(project, set() if cited is None else cited)
     for name, text in texts.items():
         for figure in unsupported_figures(text, recorded, read_cited):
             yield (
@@ -96,10 +104,13 @@ def _dump(part: Model) -> object:
     return data
 
 
-def _cited_reader(project: Project) -> Callable[[str], Quantities | None]:
+def _cited_reader(project: Project, cited: set[str]) -> Callable[[str], Quantities | None]:
     def read_cited(name: str) -> Quantities | None:
         path = project.root / name
-        if ".." in PurePosixPath(name).parts or not path.is_file():
+        if ".." in PurePosixPath(name).parts:
+            return None
+        cited.add(name)
+        if not path.is_file():
             return None
         text = path.read_text(encoding="utf-8", errors="replace")
         if path.suffix != ".json":

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from warpsmith import files
 from warpsmith.campaign.rounds.loop import LAST, LOOP
 from warpsmith.project import Project
 
@@ -33,7 +34,8 @@ class CampaignView:
     @cached_property
     def closed(self) -> list[Path]:
         """Folders of its closed rounds, in order."""
-        return sorted(path for path in self.folder.glob("rounds/[0-9][0-9][0-9]") if path.is_dir())
+        folders = [path for path in self.folder.glob(f"rounds/{files.NUMBERED}") if path.is_dir()]
+        return sorted(folders, key=files.number_order)
 
     @cached_property
     def steps(self) -> set[str]:
@@ -78,7 +80,7 @@ class CampaignView:
 
     def judged_versions(self) -> set[str]:
         """Return its judged versions, as `language-v3.suffix`: each left a copy."""
-        copies = [*self.folder.glob("rounds/[0-9][0-9][0-9]/*-v*.*"), *self.folder.glob("rounds/open/*-v*.*")]
+        copies = [*self.folder.glob(f"rounds/{files.NUMBERED}/*-v*.*"), *self.folder.glob("rounds/open/*-v*.*")]
         return {path.name for path in copies}
 
     def _carries_profile(self) -> bool:

@@ -12,13 +12,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from warpsmith import files
 from warpsmith.core.evaluation import Verdict
 from warpsmith.core.knowledge import HitRate, Try
 from warpsmith.core.trial import TrialVerdict
 from warpsmith.knowledge.effects import EffectSamples
 from warpsmith.project import Project
 
-RECORDS = ("*/*/rounds/[0-9][0-9][0-9]/record.json", "programs/*/trials/[0-9][0-9][0-9]/record.json")
+RECORDS = (f"*/*/rounds/{files.NUMBERED}/record.json", f"programs/*/trials/{files.NUMBERED}/record.json")
 """Locations of closed rounds and trials in the devlog."""
 
 EntryTries = tuple[Iterable[str], Try]

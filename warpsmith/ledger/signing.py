@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from warpsmith import files
@@ -75,6 +76,17 @@ def logged_hashes() -> dict[str, str]:
         except (ValueError, KeyError, TypeError):
             continue
     return hashes
+
+
+def replaced_records(hashes: Mapping[Path, str]) -> list[tuple[Path, str]]:
+    """List the records that took the place of one that was signed on this machine, each with the fault.
+
+    Args:
+        hashes: hash of each record, by its file.
+    """
+    logged = logged_hashes()
+    fault = "is not the record that was signed last on this machine"
+    return [(path, fault) for path, sha256 in hashes.items() if logged.get(str(path.resolve()), sha256) != sha256]
 
 
 def _read_key() -> str:

@@ -31,6 +31,10 @@ RECORD, DIGEST, OPEN, QUARANTINE = "record.json", "record.sha256", "open", "quar
 """Names in a ledger's folder. The digest has the format of `sha256sum -c`."""
 
 
+_NUMBER = r"(\d{3}|[1-9]\d{3,})"
+"""Pattern of the numbers of rounds and trials: three digits, or more from 1000 on."""
+
+
 class ChainedRecord(Protocol):
     """A model that holds the hash of the record before it."""
 
@@ -95,11 +99,11 @@ class Ledger(Generic[R]):
 
     def numbers(self) -> list[int]:
         """List the numbers that have a folder, in order."""
-        return _folder_numbers(self.folder, r"(\d{3})")
+        return _folder_numbers(self.folder, _NUMBER)
 
     def quarantined(self) -> list[int]:
         """List the numbers of the records in quarantine, in order."""
-        return _folder_numbers(self.folder / QUARANTINE, r"(\d{3})-\d+")
+        return _folder_numbers(self.folder / QUARANTINE, rf"{_NUMBER}-\d+")
 
     def missing(self) -> list[int]:
         """List the numbers up to the last one that have no folder and are not in quarantine."""
@@ -232,25 +236,21 @@ class Ledger(Generic[R]):
             fault = f"does not read: {describe_error(error)}"
             raise corrupt_file(path, fault, repair or self.repair) from error
 
-    def signature_faults(self) -> list[tuple[Path, str]]:
-        """List the records that are not what was signed, each with the fault.
+    def signature_faults(self, records: Sequence[StoredRecord[R]]) -> list[tuple[Path, str]]:
+        """List the sound records that are not what was signed, each with the fault.
 
         Records from a time before signatures have none; but a record that follows a signed one has one.
         """
-        faults, signed, logged = [], False, signing.logged_hashes()
-        for record in self.read_sound()[0]:  # others are faults of their own
+        faults, signed = [], False
+        for record in records:
             path, signature = record.path, record.folder / SIGNATURE
             if signature.is_file():
                 signed = True
-                if (
-                    signing.signer_of(signature.read_text(encoding="ascii", errors="replace"), record.sha256)
-                    is None
-                ):
+                text = signature.read_text(encoding="ascii", errors="replace")
+                if signing.signer_of(text, record.sha256) is None:
                     faults.append((path, f"is not the record that {SIGNATURE} signs"))
             elif signed:
                 faults.append((path, f"has no {SIGNATURE}, though a record before it has one"))
-            if logged.get(str(path.resolve()), record.sha256) != record.sha256:
-                faults.append((path, "is not the record that was signed last on this machine"))
         return faults
 
     def corrupt(self, path: Path, fault: str) -> CorruptRecord:

@@ -17,7 +17,7 @@ RECORD, PAGE = "record.json", "port.md"
 
 def list_port_records(project: Project, op: str = "*") -> list[Path]:
     """List the records of ports, those of one operator in the order in which they were written."""
-    return sorted(project.devlog.glob(f"{op}/ports/[0-9][0-9][0-9]/{RECORD}"))
+    return sorted(project.devlog.glob(f"{op}/ports/{files.NUMBERED}/{RECORD}"), key=files.number_order)
 
 
 def read_port(path: Path) -> PortRecord | str:

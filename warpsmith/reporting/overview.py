@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from warpsmith.core import trust
+from warpsmith.core.base import Model
 from warpsmith.core.campaign import Manifest, RoundRecord
-from warpsmith.core.evaluation import COMPILED, Aggregate, Evaluation
+from warpsmith.core.evaluation import COMPILED, Aggregate, Evaluation, Status
 from warpsmith.core.race import Mode, RaceRecord
 from warpsmith.reporting import facts
 from warpsmith.reporting.format import Md, link
@@ -15,6 +16,15 @@ from warpsmith.reporting.templating import fill_template
 
 _MODES: tuple[Mode, ...] = ("eager", "graph")
 """Modes of timing; if a side has both, the later one counts."""
+
+
+class LightRounds(Model):
+    """Closed rounds of a campaign as overviews need them, in the index of rounds."""
+
+    records: tuple[RoundRecord, ...]
+    """Light records in order."""
+    inputs: str
+    """Hash over the records and strikes that they were made from."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +41,12 @@ class CampaignRow:
     """Last race against all peers: of its best version if there is one, else of another version."""
     unreadable: bool = False
     """True if a record is corrupt."""
+    inputs: str = ""
+    """Hash over all that the row follows from; empty if nobody asked for it."""
+
+    def lightened(self) -> CampaignRow:
+        """Return the same row with light records, so that the rows of thousands of rounds fit into memory."""
+        return replace(self, rounds=[light_record(record, self.best) for record in self.rounds])
 
     @property
     def link(self) -> Md:
@@ -123,6 +139,26 @@ class CampaignRow:
     @property
     def _evaluation(self) -> Evaluation | None:
         return facts.reported_evaluation(self.rounds, self.final)
+
+
+def light_record(record: RoundRecord, best: RoundRecord | None) -> RoundRecord:
+    """Return a record without what no overview shows of it: its profiles, and its figures unless it is the best.
+
+    Failures stay, and of an accepted version one timed result, without which its record would not be valid.
+    """
+    bare = record.model_copy(update={"profile": None, "profile_after": None, "draw": None, "spent": ()})
+    if record is best:
+        return bare
+    evaluation = record.evaluation
+    results = [result for result in evaluation.results if result.status is not Status.PASSED]
+    if evaluation.decision.verdict.accepted:
+        results = [result for result in evaluation.results if result.timing is not None][:1]
+    empty = dict.fromkeys(("steps", "trust", "resources", "representative", "aggregates", "unseen"), ())
+    others: dict[str, object] = {"results": tuple(results), "absent": {}, "energy": None, "noise": None}
+    if best and evaluation.provenance.machine == best.evaluation.provenance.machine:  # one copy of it is enough
+        machine = {"machine": best.evaluation.provenance.machine}
+        others["provenance"] = evaluation.provenance.model_copy(update=machine)
+    return bare.model_copy(update={"evaluation": evaluation.model_copy(update=empty | others)})
 
 
 def operator_page(op: str, rows: Iterable[CampaignRow]) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import cache, partial
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -11,8 +12,11 @@ from pydantic import ValidationError
 from warpsmith import files
 from warpsmith.campaign import firewall
 from warpsmith.campaign.evidence import stored_evaluations
+from warpsmith.campaign.evidence.contents import ContentHashes, hash_contents
 from warpsmith.campaign.history import final_race, store
+from warpsmith.campaign.history import index as round_index
 from warpsmith.campaign.history import records as order
+from warpsmith.campaign.history.records import StoredRound
 from warpsmith.campaign.history.store import Campaign
 from warpsmith.core.campaign import RoundRecord
 from warpsmith.core.race import RaceRecord
@@ -23,10 +27,10 @@ from warpsmith.project import Project
 from warpsmith.reporting import calibration, facts, overview, plots, race, report, tips
 from warpsmith.reporting.performance_map import page as map_pages
 from warpsmith.reporting.port import page as port_pages
+from warpsmith.reporting.rendering.expected_pages import ExpectedPages
+from warpsmith.reporting.rendering.last_report import REPORT as REPORT
+from warpsmith.reporting.rendering.rendered_files import RenderedFiles, hash_inputs
 from warpsmith.use import choice
-
-REPORT = "report.md"
-"""File name of the report in the campaign's folder."""
 
 
 def render_campaign(campaign: Campaign) -> list[Path]:
@@ -54,68 +58,108 @@ def render_all(project: Project) -> list[Path]:
 def _render(project: Project, only: Campaign | None = None) -> list[Path]:
     campaigns = store.list_campaigns(project)
     selected = [campaign for campaign in campaigns if only is None or campaign.folder == only.folder]
-    rows = [_read_row(campaign) if campaign in selected else _row(campaign) for campaign in campaigns]
-    pages = _shared_pages(project, campaigns, rows)
-    for campaign, row in zip(campaigns, rows, strict=True):
-        if campaign in selected:
-            pages |= {
-                **_campaign_pages(campaign, row),
-                **_campaign_plots(campaign, row),
-            }
+    rows = _light_rows(project, campaigns)
+    for campaign in selected:
+        if rows[campaign.folder].unreadable:
+            campaign.records()  # raises
+        stored_evaluations.campaign_renewals(campaign)  # as it does for a rerun
+    rendered = RenderedFiles(project)
+    _add_shared_pages(rendered, campaigns, rows)
+    changed = []
+    for campaign in selected:  # one at a time: the records of all would not fit into memory
+        _add_campaign_pages(rendered, campaign)
+        changed += rendered.write()
+    pages: dict[Path, str | bytes] = {}
     for op in {campaign.manifest.target_op for campaign in selected}:
-        pages |= race.render_races(project, op, _struck_reasons(rows, op), redraw=only is None)
+        pages |= race.render_races(project, op, _struck_reasons(rows.values(), op), redraw=only is None)
         pages |= map_pages.render_maps(project, op, redraw=only is None)
         pages |= port_pages.render_ports(project, op)
-    written = [path for path, content in sorted(pages.items()) if _write_if_changed(path, content)]
-    return written + index.update_pages(project)
+    for path, content in pages.items():
+        rendered.add_content(path, content)
+    return sorted(changed + rendered.write()) + index.update_pages(project)
 
 
-def expected_pages(project: Project) -> dict[Path, str]:
+def expected_pages(project: Project, contents: ContentHashes | None = None) -> ExpectedPages:
     """Return every page under the devlog as the records give it now, except for campaigns with corrupt records.
 
     Plots are not drawn. A calibration page that shows no plot on disk keeps the reason for that.
 
+    Args:
+        project: the project.
+        contents: hashes of its files as they are now; read here by default.
+
     Raises:
         Misuse: the manifest of a campaign is invalid.
     """
-    campaigns = store.list_campaigns(project)
-    rows = [_row(campaign) for campaign in campaigns]
+    contents = contents or hash_contents(project)
     predictions = project.devlog / calibration.NAME
-    pages = _overviews(
-        project, rows, "" if _shows_plot(predictions, calibration.PLOT) else plots.plots_unavailable()
-    )
-    for campaign, row in zip(campaigns, rows, strict=True):
-        if not row.unreadable:
-            with suppress(CorruptRecord):  # a rerun may be incomplete
-                pages |= _campaign_pages(campaign, row)
-    return pages
+    plots_missing = "" if _shows_plot(predictions, calibration.PLOT) else plots.plots_unavailable()
+    return ExpectedPages(project, contents, plots_missing, _expected_campaign, _overviews)
 
 
-def _campaign_pages(campaign: Campaign, row: overview.CampaignRow) -> dict[Path, str]:
-    """Return a campaign's own pages; raise CorruptRecord."""
-    project, folder, rounds = campaign.project, campaign.folder, row.rounds
-    reruns = stored_evaluations.campaign_renewals(campaign)
-    links = report.ReportLinks(project.relative(folder), entry_files(project, rounds))
-    folders = {record.round: campaign.ledger.folder_of(record.round) for record in rounds}
-    pages = {
-        folders[record.round] / "summary.md": report.round_page(record, reruns.get(folders[record.round].name))
-        for record in rounds
-    }
-    pages[folder / "performance_trend.md"] = report.trend_page(row.manifest, rounds)
-    pages[folder / REPORT] = report.report_page(
-        row.manifest, rounds, links, row.final, reruns, campaign.closure(), firewall.read_reads(folder)
-    )
-    return pages
+def _expected_campaign(project: Project, folder: Path) -> tuple[overview.CampaignRow, dict[Path, str]]:
+    """Return a campaign's row, with light records, and its pages; none if a record is corrupt."""
+    campaign = store.read_campaign(project, folder)
+    try:
+        rounds = campaign.closed_rounds()
+        row = _row(campaign, [stored.record for stored in rounds])
+    except CorruptRecord:
+        return _unreadable_row(campaign), {}
+    pages: dict[Path, str] = {}
+    with suppress(CorruptRecord):  # a rerun may be incomplete
+        pages = {path: render() for path, (_, render) in _campaign_pages(campaign, rounds, row).items()}
+    return row.lightened(), pages
 
 
-def _campaign_plots(campaign: Campaign, row: overview.CampaignRow) -> dict[Path, bytes]:
-    """Return a campaign's own plots; empty if they cannot be drawn on this machine."""
+def _add_campaign_pages(rendered: RenderedFiles, campaign: Campaign) -> None:
+    """Add a campaign's own pages and plots; raise CorruptRecord."""
+    rounds = campaign.closed_rounds()
+    row = _row(campaign, [stored.record for stored in rounds])
+    for path, (inputs, render) in _campaign_pages(campaign, rounds, row).items():
+        rendered.add(path, inputs, render)
     if plots.plots_unavailable():
-        return {}
-    drawn = {campaign.folder / "plots" / "trend.svg": plots.trend_plot(row.rounds)}
+        return
+    folder = campaign.folder / "plots"
+    rendered.add(folder / "trend.svg", hash_inputs(*_round_inputs(rounds)), partial(plots.trend_plot, row.rounds))
     if evaluation := facts.reported_evaluation(row.rounds, row.final):
-        drawn[campaign.folder / "plots" / "roofline.svg"] = plots.roofline_plot(evaluation)
-    return drawn
+        inputs = hash_inputs(evaluation.model_dump_json())
+        rendered.add(folder / "roofline.svg", inputs, partial(plots.roofline_plot, evaluation))
+
+
+def _campaign_pages(
+    campaign: Campaign, rounds: Sequence[StoredRound], row: overview.CampaignRow
+) -> dict[Path, tuple[str, Callable[[], str]]]:
+    """Return the inputs of a campaign's own pages, and the functions that render them; raise CorruptRecord."""
+    project, folder = campaign.project, campaign.folder
+    reruns = stored_evaluations.campaign_renewals(campaign)
+    links = report.ReportLinks(project.relative(folder), entry_files(project, row.rounds))
+    pages: dict[Path, tuple[str, Callable[[], str]]] = {}
+    for stored, record_inputs in zip(rounds, _round_inputs(rounds), strict=True):
+        rerun = reruns.get(stored.folder.name)
+        inputs = hash_inputs(record_inputs, rerun.model_dump_json() if rerun else "")
+        pages[stored.folder / "summary.md"] = (inputs, partial(report.round_page, stored.record, rerun))
+    closure, reads = campaign.closure(), firewall.read_reads(folder)
+    inputs = hash_inputs(
+        row.manifest.model_dump_json(),
+        *_round_inputs(rounds),
+        *(f"{name} {rerun.model_dump_json()}" for name, rerun in reruns.items()),
+        *(part.model_dump_json() for part in (row.final, closure, *reads) if part),
+        str(links),
+    )
+    pages[folder / "performance_trend.md"] = (inputs, partial(report.trend_page, row.manifest, row.rounds))
+    pages[folder / REPORT] = (
+        inputs,
+        partial(report.report_page, row.manifest, row.rounds, links, row.final, reruns, closure, reads),
+    )
+    return pages
+
+
+def _round_inputs(rounds: Sequence[StoredRound]) -> list[str]:
+    """Return, for each round, the hash of its record and its strike."""
+    return [
+        stored.sha256 + (stored.record.struck.model_dump_json() if stored.record.struck else "")
+        for stored in rounds
+    ]
 
 
 def _shows_plot(path: Path, plot: str) -> bool:
@@ -123,23 +167,36 @@ def _shows_plot(path: Path, plot: str) -> bool:
     return path.is_file() and plot in path.read_text(errors="replace")
 
 
-def _shared_pages(
-    project: Project, campaigns: Sequence[Campaign], rows: Sequence[overview.CampaignRow]
-) -> dict[Path, str | bytes]:
-    """Return the overviews with their plot, and the pages of tips."""
-    pages: dict[Path, str | bytes] = {**_overviews(project, rows, plots.plots_unavailable())}
-    predictions = calibration.calibrate_campaigns(row.rounds for row in rows)
+def _add_shared_pages(
+    rendered: RenderedFiles, campaigns: Sequence[Campaign], rows: Mapping[Path, overview.CampaignRow]
+) -> None:
+    """Add the overviews with their plot, and the pages of tips."""
+    project, every = rendered.project, list(rows.values())
+    inputs = hash_inputs(plots.plots_unavailable(), *(row.inputs for row in every))
+    overviews = cache(partial(_overviews, project, every, plots.plots_unavailable()))
+    operators = {row.manifest.target_op for row in every}
+    paths = [project.devlog / op / f"{op}.md" for op in operators]
+    best = "".join(sorted(map(str, _best_versions(project, operators).items())))
+    for path in (*paths, project.devlog / "README.md", project.devlog / calibration.NAME):
+        rendered.add(path, hash_inputs(inputs, best), partial(_overview, overviews, path))
+    predictions = calibration.calibrate_campaigns(row.rounds for row in every)
     if predictions.predictions and not plots.plots_unavailable():
-        pages[project.devlog / calibration.PLOT] = plots.calibration_plot(predictions)
+        draw = partial(plots.calibration_plot, predictions)
+        rendered.add(project.devlog / calibration.PLOT, hash_inputs(predictions.model_dump_json()), draw)
     records = [
         (record, project.relative(campaign.ledger.folder_of(record.round) / RECORD))
-        for campaign, row in zip(campaigns, rows, strict=True)
-        for record in row.rounds
+        for campaign in campaigns
+        for record in rows[campaign.folder].rounds
+        if record.lesson.tip
     ]
     rows_with_tips = tips.list_tips(records, project.relative(project.knowledge))
     for subject in {row.subject for row in rows_with_tips}:
-        pages[project.knowledge / subject.path] = tips.tips_page(subject, rows_with_tips)
-    return pages
+        path = project.knowledge / subject.path
+        rendered.add(path, inputs, partial(tips.tips_page, subject, rows_with_tips))
+
+
+def _overview(overviews: Callable[[], Mapping[Path, str]], path: Path) -> str:
+    return overviews()[path]
 
 
 def _overviews(project: Project, rows: Sequence[overview.CampaignRow], plots_missing: str) -> dict[Path, str]:
@@ -168,27 +225,51 @@ def _struck_reasons(rows: Iterable[overview.CampaignRow], op: str) -> dict[str, 
     return {record.snapshot_sha256: record.struck.reason for record in records if record.struck}
 
 
-def _row(campaign: Campaign) -> overview.CampaignRow:
-    # A corrupt record elsewhere must not keep this campaign's pages from being written.
-    try:
-        return _read_row(campaign)
-    except CorruptRecord:
-        return overview.CampaignRow(campaign.manifest, (), unreadable=True)
+def _light_rows(project: Project, campaigns: Sequence[Campaign]) -> dict[Path, overview.CampaignRow]:
+    """Return the row of each campaign by its folder, with light records from the index of rounds.
+
+    A corrupt record elsewhere must not keep a campaign's pages from being written.
+    """
+    by_folder = {campaign.folder: campaign for campaign in campaigns}
+
+    def read(folder: Path) -> overview.LightRounds:
+        rounds = by_folder[folder].closed_rounds()
+        records = [stored.record for stored in rounds]
+        best = order.best_round(records)
+        return overview.LightRounds(
+            records=tuple(overview.light_record(record, best) for record in records),
+            inputs=hash_inputs(*_round_inputs(rounds)),
+        )
+
+    every = round_index.derive_from_rounds(project.root, list(by_folder), "overview", overview.LightRounds, read)
+    rows = {}
+    for campaign, light in zip(campaigns, every, strict=True):
+        rows[campaign.folder] = _unreadable_row(campaign)
+        if light is not None:
+            with suppress(CorruptRecord):
+                rows[campaign.folder] = _row(campaign, light.records, light.inputs)
+    return rows
 
 
-def _read_row(campaign: Campaign) -> overview.CampaignRow:
-    rounds = campaign.records()
+def _unreadable_row(campaign: Campaign) -> overview.CampaignRow:
+    return overview.CampaignRow(campaign.manifest, (), unreadable=True)
+
+
+def _row(campaign: Campaign, rounds: Sequence[RoundRecord], inputs: str = "") -> overview.CampaignRow:
+    """Return the row of a campaign with these rounds; raise CorruptRecord if its final race does not read."""
     best = order.best_round(rounds)
-    return overview.CampaignRow(
-        campaign.manifest, rounds, final_race.read_final_race(campaign, best), last_race(campaign, best)
-    )
+    final, raced = final_race.read_final_race(campaign, best), last_race(campaign, best)
+    parts = (campaign.manifest, final, raced)
+    inputs = hash_inputs(inputs, *(part.model_dump_json() for part in parts if part)) if inputs else ""
+    return overview.CampaignRow(campaign.manifest, rounds, final, raced, inputs=inputs)
 
 
 def last_race(campaign: Campaign, best: RoundRecord | None) -> RaceRecord | None:
     """Return the last readable race on the target: of the best version if there is one, else of another."""
     races = campaign.folder.parent / "races"
     races_read = []
-    for path in sorted(races.glob(f"[0-9][0-9][0-9]-{campaign.manifest.target}/{race.RECORD}"), reverse=True):
+    paths = races.glob(f"{files.NUMBERED}-{campaign.manifest.target}/{race.RECORD}")
+    for path in sorted(paths, key=files.number_order, reverse=True):
         with suppress(ValidationError):
             races_read.append(RaceRecord.model_validate_json(path.read_bytes()))
     own_races = [
@@ -202,11 +283,3 @@ def entry_files(project: Project, rounds: Sequence[RoundRecord]) -> dict[str, st
     ids = {record.lesson.entry for record in rounds if record.lesson.entry}
     paths = sorted(project.knowledge.rglob("*.md")) if ids else []
     return {path.stem: project.relative(path) for path in paths if path.stem in ids}
-
-
-def _write_if_changed(path: Path, content: str | bytes) -> bool:
-    data = content.encode() if isinstance(content, str) else content
-    if path.is_file() and path.read_bytes() == data:
-        return False
-    files.write_file(path, data)
-    return True

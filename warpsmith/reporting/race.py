@@ -31,7 +31,7 @@ OURS = "solution"
 RECORD, PAGE, PLOT = "record.json", "race.md", "race.svg"
 """File names in a race's folder."""
 
-_FOLDERS = "[0-9][0-9][0-9]-*"
+_FOLDERS = f"{files.NUMBERED}-*"
 _NEAR_SUFFIX = " (near)"
 
 
@@ -75,7 +75,7 @@ def render_races(
         redraw: draw existing plots again, which is slow.
     """
     pages: dict[Path, str | bytes] = {}
-    for path in sorted((project.devlog / op / "races").glob(f"{_FOLDERS}/{RECORD}")):
+    for path in sorted((project.devlog / op / "races").glob(f"{_FOLDERS}/{RECORD}"), key=files.number_order):
         with suppress(ValidationError):
             record = RaceRecord.model_validate_json(path.read_bytes())
             reason = (struck or {}).get(record.provenance.solution_sha256, "")

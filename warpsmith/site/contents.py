@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
+from warpsmith import files
 from warpsmith.campaign import firewall
 from warpsmith.campaign.evidence import stored_evaluations
 from warpsmith.campaign.firewall import EarlierRead
@@ -160,7 +161,7 @@ def read_contents(project: Project) -> Contents:
         history = read_history(contents.archive, campaign)
         contents.campaigns.append(history)
         contents.problems += history.problems
-    for path in sorted(project.devlog.glob(f"*/races/[0-9][0-9][0-9]-*/{RACE}")):
+    for path in sorted(project.devlog.glob(f"*/races/{files.NUMBERED}-*/{RACE}"), key=files.number_order):
         if record := read_model(contents, path, RaceRecord):
             race = StoredRace(record, contents.archive.cite(path), path.parent.name)
             contents.races.setdefault(record.definition, []).append(race)

@@ -104,8 +104,9 @@ def read_judgement(project: Project, version: BestVersion) -> Evaluation:
 def _heads_by_target(project: Project, op: str) -> dict[str, list[_JudgedVersion]]:
     digest = definition_file.definition_sha256(project.definition_path(op))
     heads_by_target: dict[str, list[_JudgedVersion]] = {}
-    for campaign in _campaigns(project, op):
-        head = _judged_head(campaign, digest)
+    campaigns = _list_campaigns(project, op)
+    for campaign, numbers in zip(campaigns, _accepted_numbers(project, campaigns), strict=True):
+        head = _judged_version(campaign, campaign.ledger.read(numbers[-1]), digest) if numbers else None
         if head is not None:
             heads_by_target.setdefault(campaign.manifest.target, []).append(head)
     return heads_by_target
@@ -118,12 +119,12 @@ def accepted_versions(project: Project, op: str, target: str) -> list[BestVersio
     Raises as `rank_versions`.
     """
     digest, versions = definition_file.definition_sha256(project.definition_path(op)), project.kernels / op
+    campaigns = [campaign for campaign in _list_campaigns(project, op) if campaign.manifest.target == target]
     earlier = [
         judged
-        for campaign in _campaigns(project, op)
-        if campaign.manifest.target == target
-        for stored in _accepted_rounds(campaign)[:-1]
-        if (judged := _judged_version(campaign, stored, digest)) is not None
+        for campaign, numbers in zip(campaigns, _accepted_numbers(project, campaigns), strict=True)
+        for number in numbers[:-1]
+        if (judged := _judged_version(campaign, campaign.ledger.read(number), digest)) is not None
     ]
     earlier.sort(key=lambda judged: judged.evaluation.provenance.measured, reverse=True)
     listed = rank_versions(project, op).get(target, [])
@@ -182,25 +183,24 @@ class _JudgedVersion:
         return [version]
 
 
-def _campaigns(project: Project, op: str) -> Iterator[Campaign]:
-    for folder in sorted(path.parent for path in (project.devlog / op).glob(f"*/{store.MANIFEST}")):
-        yield store.read_campaign(project, folder)
+def _list_campaigns(project: Project, op: str) -> list[Campaign]:
+    folders = sorted(path.parent for path in (project.devlog / op).glob(f"*/{store.MANIFEST}"))
+    return [store.read_campaign(project, folder) for folder in folders]
 
 
-def _accepted_rounds(campaign: Campaign) -> list[StoredRound]:
-    """Return the accepted rounds that no rerun refuted; a refuted version leaves its place to its parent."""
-    reruns = stored_evaluations.campaign_renewals(campaign)
-    refuted = {name for name, rerun in reruns.items() if rerun.claim is Claim.REFUTED}
-    return [
-        entry
-        for entry in campaign.closed_rounds()
-        if entry.record.verdict.accepted and entry.folder.name not in refuted
-    ]
+def _accepted_numbers(project: Project, campaigns: Sequence[Campaign]) -> list[list[int]]:
+    """Return the numbers of each campaign's accepted rounds that no rerun refuted.
 
-
-def _judged_head(campaign: Campaign, digest: str) -> _JudgedVersion | None:
-    accepted = _accepted_rounds(campaign)
-    return _judged_version(campaign, accepted[-1], digest) if accepted else None
+    A refuted version leaves its place to its parent. Raises CorruptRecord.
+    """
+    accepted = []
+    every = store.read_progress(project, [campaign.folder for campaign in campaigns])
+    for campaign, progress in zip(campaigns, every, strict=True):
+        numbers = (progress or store.measure_progress(campaign)).accepted
+        reruns = stored_evaluations.campaign_renewals(campaign)
+        refuted = {name for name, rerun in reruns.items() if rerun.claim is Claim.REFUTED}
+        accepted.append([number for number in numbers if campaign.ledger.folder_of(number).name not in refuted])
+    return accepted
 
 
 def _judged_version(campaign: Campaign, stored: StoredRound, digest: str) -> _JudgedVersion | None:

@@ -17,7 +17,7 @@ from test_store import HOLD
 from warpsmith import project as projects
 from warpsmith.campaign import drift, lab_requests, rerun, start, texts
 from warpsmith.campaign.evidence import agent_texts, evidence_check, toolchain
-from warpsmith.campaign.history import closing, final_race, store
+from warpsmith.campaign.history import closing, final_race, index, store
 from warpsmith.campaign.rounds import open_round, state
 from warpsmith.campaign.rounds.lessons import PreparedLesson
 from warpsmith.core.base import Model, Sha256
@@ -146,6 +146,7 @@ def test_an_invented_figure_in_a_text(tmp_path: Path, monkeypatch: pytest.Monkey
         f"{record}: The lesson states `9.7x`, which no record of this round supports",
     ]
     monkeypatch.setattr(agent_texts, "RECORD_VERSION", 3)  # a record from before the rule
+    monkeypatch.setattr(index, "code_state", lambda: "changed with it")
     standing = check(campaign.project)
     assert standing.stale == ()
     assert [fault.record for fault in standing.unsupported] == [record, record]
@@ -330,7 +331,7 @@ def test_drift_judges_best_versions_of_other_libraries_again(
     campaign: store.Campaign, lab: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     differences = {"torch": ("2.11.0", "2.13.0")}
-    monkeypatch.setattr(toolchain, "differing_libraries", lambda evaluation: differences)
+    monkeypatch.setattr(toolchain, "differing_packages", lambda libraries, names: differences)
     (found,) = drift.measure_drift(campaign.project, campaign.manifest.target)
     assert (found.claim, found.solution) == (Claim.HOLDS, "kernels/scale/toy/v2.toy")
     assert "torch 2.11.0 (here 2.13.0)" in found.differences

@@ -18,13 +18,17 @@ import yaml
 from campaign_kit import OP, Script, git, make_project, make_repository
 
 from warpsmith.campaign import lab_requests, start
+from warpsmith.campaign.evidence import evidence_check
 from warpsmith.campaign.history import solutions, store
 from warpsmith.campaign.rounds import due_phase, state
 from warpsmith.campaign.rounds.resume import resume_campaign
 from warpsmith.core.campaign import Manifest
 from warpsmith.errors import Busy, MachineLacks, MissingInput, Misuse
+from warpsmith.hooks import open_work
+from warpsmith.knowledge import hit_rates
 from warpsmith.ledger.lock import LOCK
 from warpsmith.project import Project
+from warpsmith.reporting import pages
 
 HOLD = """
 import sys
@@ -269,3 +273,24 @@ def test_what_stopped_it_is_said(campaign: store.Campaign, code: int) -> None:
 def test_other_errors_pass_through(campaign: store.Campaign) -> None:
     with pytest.raises(FileNotFoundError), store.hold_campaign(campaign, "read"):
         Path("/nowhere/at/all").read_text()
+
+
+def test_round_1000_is_a_round_like_any_other(project: Project) -> None:
+    campaign = start.start_campaign(project, OP, "cpu", "toy")
+    script = Script({f"v{k}": "ACCEPT" for k in range(1, 4)})
+    script.round(campaign)
+    for number in range(2, 1000):  # acknowledged as lost, so that the test is short
+        (campaign.rounds / "quarantine" / f"{number:03d}-1").mkdir(parents=True)
+    script.round(campaign)
+    assert [stored.folder.name for stored in campaign.closed_rounds()] == ["001", "1000"]
+    assert due_phase.find_due_phase(state.read_state(campaign)).round == 1001
+    assert solutions.next_version(project, OP, "toy") == 3
+    view = open_work.CampaignView(campaign.folder)
+    (campaign.rounds / "999").mkdir()
+    assert [folder.name for folder in view.closed] == ["001", "999", "1000"]
+    assert view.judged_versions() == {"toy-v1.toy", "toy-v2.toy"}
+    (campaign.rounds / "999").rmdir()
+    assert len(list(project.devlog.glob(hit_rates.RECORDS[0]))) == 2
+    pages.render_campaign(campaign)
+    assert (campaign.rounds / "1000" / "summary.md").is_file()
+    assert evidence_check.check_evidence(project, pages.expected_pages(project)).rounds == 2

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from warpsmith.core.evidence import Stale
@@ -120,13 +121,20 @@ def _check_rows(project: Project, shown_path: str, text: str, record: str) -> It
 
 
 def _cited(project: Project, path: Path, text: str) -> Iterator[Path]:
-    devlog = re.escape(project.relative(project.devlog))
-    links = [(path.parent, link) for link in _LINK.findall(text)]
-    links += [(project.root, link) for link in re.findall(rf"(?<![\w/.]){devlog}/[\w./-]+\.\w+", text)]
-    for folder, link in links:
-        target = Path(os.path.normpath(folder / link))
-        if target.is_relative_to(project.devlog) and len(target.relative_to(project.devlog).parts) > 2:
-            yield target
+    """Yield the files of campaigns that a text names; strings, since a project has thousands of pages."""
+    folder, root, inside = str(path.parent), str(project.root), f"{project.devlog}/"
+    links = [f"{folder}/{link}" if link[0] != "/" else link for link in _LINK.findall(text)]
+    links += [f"{root}/{link}" for link in _path_pattern(project).findall(text)]
+    for link in links:
+        target = os.path.normpath(link)
+        if target.startswith(inside) and target.count("/", len(inside)) > 1:
+            yield Path(target)
+
+
+@cache
+def _path_pattern(project: Project) -> re.Pattern[str]:
+    """Return the pattern of paths below the devlog, as written from the project's root."""
+    return re.compile(rf"(?<![\w/.]){re.escape(project.relative(project.devlog))}/[\w./-]+\.\w+")
 
 
 def _stale_record(target: Path, doubtful: Mapping[Path, str]) -> str:

@@ -2,102 +2,108 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from warpsmith.campaign.evidence import agent_texts, citations, map_check, stored_evaluations, toolchain
+from warpsmith.campaign.evidence import (
+    agent_texts,
+    campaign_check,
+    citations,
+    map_check,
+    stored_evaluations,
+    toolchain,
+)
+from warpsmith.campaign.evidence.campaign_check import BestJudged, CampaignCheck
+from warpsmith.campaign.evidence.contents import ContentHashes, hash_contents, recall, remember
 from warpsmith.campaign.evidence.stored_evaluations import StoredEvaluation
-from warpsmith.campaign.history import journal, store
-from warpsmith.core.evaluation import GATE_VERSION
-from warpsmith.core.evidence import Older, OtherToolchain, Stale, Standing, UnsupportedText
-from warpsmith.errors import CorruptRecord
+from warpsmith.campaign.history import store
+from warpsmith.core.evidence import OtherToolchain, Stale, Standing, UnsupportedText
+from warpsmith.ledger import signing
 from warpsmith.ledger.store import Ledger
 from warpsmith.project import Project
 
 
 def check_evidence(
-    project: Project, rendered: Mapping[Path, str], ledgers: Sequence[Ledger[Any]] = ()
+    project: Project,
+    rendered: Mapping[Path, str],
+    ledgers: Sequence[Ledger[Any]] = (),
+    contents: ContentHashes | None = None,
 ) -> Standing:
-    """Check the project's evidence; nothing is written.
+    """Check the project's evidence; nothing of it is written.
+
+    What was found in a campaign whose files have the same contents as at an earlier check is found again without
+    reading its records; every file is read and hashed in any case.
 
     Args:
         project: the project to check.
         rendered: text of every page that is rendered from records, as rendering gives it now; a page that is
             not on disk is no finding.
         ledgers: ledgers of other features, whose records are to be whole and signed too.
+        contents: hashes of the project's files as they are now; read here by default.
 
     Raises:
         Misuse: a campaign's manifest does not read.
     """
-    judged, stale = stored_evaluations.list_evaluations(project)
-    # A record that does not read is stale as well, and so is a page that cites it.
-    doubtful = {project.root / finding.path: finding.path for finding in stale}
-    older = []
-    best = best_rounds(judged)
-    for stored in judged:
-        findings = [
-            Stale(path=project.relative(stored.path), message=message)
-            for message in stored_evaluations.list_changes(project, stored)
-        ]
-        if findings:
-            doubtful[stored.path] = findings[0].path
-        stale += findings
-        try:
-            older.append(_older(project, stored, stored in best))
-        except CorruptRecord as error:
-            stale.append(stored_evaluations.corrupt_finding(project, stored.reruns, error))
-    faults = list(agent_texts.check_texts(project, judged))
+    checks = _check_campaigns(project, contents or hash_contents(project))
+    verdicts, stale = stored_evaluations.list_verdicts(project)
+    findings, changed, older = campaign_check.check_evaluations(project, verdicts)
+    stale += findings
+    doubtful = {project.root / finding.path: finding.path for finding in stale if finding not in findings}
+    doubtful |= {Path(path): name for check in checks for path, name in check.doubtful.items()}
+    doubtful |= {Path(path): name for path, name in changed.items()}
+    faults = list(agent_texts.check_repo_texts(project))
+    unsupported = [fault for check in checks for fault in check.unsupported]
+    unsupported += [fault for fault in faults if isinstance(fault, UnsupportedText)]
+    stale += [finding for check in checks for finding in check.stale]
     stale += [fault for fault in faults if isinstance(fault, Stale)]
     maps, stale_maps = map_check.check_maps(project)
     stale += stale_maps
-    stale += _vanished_parts(project)
-    stale += _ledger_faults(project, ledgers)
+    stale += _ledger_faults(project, checks, ledgers)
     stale += _outdated_pages(project, rendered)
     pages = citations.citing_pages(project)
-    cited = {page: citations.cited_files(project, page) for page in pages}
-    for page, targets in cited.items():
+    count = 0
+    for page in pages:
+        targets = citations.cited_files(project, page)
+        count += len(targets)
         stale += citations.find_stale_citations(project, page, targets, doubtful)
         if not page.rendered:
             stale += citations.find_misquotes(project, page, rendered)
         if page.path.is_relative_to(project.knowledge):
             stale += citations.check_entry_evidence(project, page)
+    older += [item for check in checks for item in check.older]
     return Standing(
-        rounds=sum(stored.stored_round is not None for stored in judged),
-        races=sum(stored.campaign is not None and stored.stored_round is None for stored in judged),
-        verdicts=sum(stored.campaign is None for stored in judged),
+        rounds=sum(check.rounds for check in checks),
+        races=sum(check.races for check in checks),
+        verdicts=len(verdicts),
         maps=maps,
-        citations=sum(map(len, cited.values())),
+        citations=count,
         stale=tuple(sorted(stale, key=lambda finding: (finding.path, finding.message))),
-        older=tuple(sorted(filter(None, older), key=lambda item: item.record)),
-        unsupported=tuple(fault for fault in faults if isinstance(fault, UnsupportedText)),
-        toolchains=_other_toolchains(project, best),
+        older=tuple(sorted(older, key=lambda item: item.record)),
+        unsupported=tuple(unsupported),
+        toolchains=_other_toolchains(check.best for check in checks if check.best),
     )
 
 
-def _older(project: Project, stored: StoredEvaluation, best: bool) -> Older | None:
-    """Describe an evaluation of an older gate; None if it is of the current gate. Raises CorruptRecord."""
-    rerun, version = stored_evaluations.last_renewal(stored), stored.evaluation.provenance.gate_version
-    if version >= GATE_VERSION:
-        return None
-    if rerun and rerun.evaluation.provenance.gate_version < GATE_VERSION:
-        rerun = None
-    return Older(
-        record=project.relative(stored.stored_round.folder if stored.stored_round else stored.path),
-        solution=stored.evaluation.provenance.solution,
-        gate_version=version,
-        best=best,
-        renewed=rerun,
-    )
+def _check_campaigns(project: Project, contents: ContentHashes) -> list[CampaignCheck]:
+    """Check each campaign, one at a time, unless its files are those of an earlier check."""
+    folders = store.campaign_folders(project)
+    states = {folder: contents.state_of(folder) for folder in folders}
+    recalled = recall(project, "check", states, CampaignCheck)
+    checks = {folder: check for folder, check in recalled.items() if check.holds(project)}
+    for folder in folders:
+        if folder not in checks:
+            checks[folder] = campaign_check.check_campaign(store.read_campaign(project, folder))
+            remember(project, "check", states, {folder: checks[folder]})
+    return [checks[folder] for folder in folders]
 
 
-def _other_toolchains(project: Project, best: Sequence[StoredEvaluation]) -> tuple[OtherToolchain, ...]:
+def _other_toolchains(best: Iterable[BestJudged]) -> tuple[OtherToolchain, ...]:
     """Group the best versions that were judged under other libraries, by the difference."""
     records: dict[str, list[str]] = {}
-    for stored in best:
-        if differences := toolchain.differing_libraries(stored.evaluation):
-            text = toolchain.describe_differences(differences)
-            records.setdefault(text, []).append(project.relative(stored.path.parent))
+    for judged in best:
+        if differences := toolchain.differing_packages(judged.libraries, [judged.language]):
+            records.setdefault(toolchain.describe_differences(differences), []).append(judged.record)
     return tuple(
         OtherToolchain(differences=text, records=tuple(sorted(paths))) for text, paths in sorted(records.items())
     )
@@ -109,43 +115,23 @@ def best_rounds(judged: Sequence[StoredEvaluation]) -> list[StoredEvaluation]:
     return list({stored.campaign.folder: stored for stored in accepted if stored.campaign}.values())
 
 
-def _vanished_parts(project: Project) -> list[Stale]:
-    """List the parts of open rounds that were written and are gone or were edited."""
-    stale = []
-    for campaign in store.list_campaigns(project):
-        try:
-            lines = campaign.journal()
-        except CorruptRecord as error:
-            stale.append(stored_evaluations.corrupt_finding(project, campaign.folder / journal.JOURNAL, error))
-            continue
-        for line in journal.vanished_parts(lines, campaign.ledger.next_number(), campaign.open):
-            shown_path = project.relative(campaign.open / f"{line.part}.json")
-            judged = f"; {line.solution} counts as judged" if line.solution else ""
-            stale.append(
-                Stale(
-                    path=shown_path,
-                    message=f"{shown_path} is gone or was edited since it was written{judged}; run"
-                    f" `warpsmith resume --campaign {campaign.name}`.",
-                )
-            )
-    return stale
-
-
-def _ledger_faults(project: Project, others: Sequence[Ledger[Any]]) -> list[Stale]:
+def _ledger_faults(
+    project: Project, checks: Sequence[CampaignCheck], others: Sequence[Ledger[Any]]
+) -> list[Stale]:
     """List the records that are not what their signatures sign, or not the ones that were judged here.
 
     Records of other features that do not read are listed too; those of campaigns are found with their evaluations.
     """
-    faults = []
+    stale = []
+    hashes = {Path(path): sha256 for check in checks for path, sha256 in check.records.items()}
     for ledger in others:
-        faults += [
-            stored_evaluations.corrupt_finding(project, path, error) for path, error in ledger.read_sound()[1]
-        ]
-    for ledger in (*(campaign.ledger for campaign in store.list_campaigns(project)), *others):
-        for path, fault in ledger.signature_faults():
-            shown_path = project.relative(path)
-            faults.append(Stale(path=shown_path, message=f"{shown_path} {fault}; restore it from git."))
-    return faults
+        records, errors = ledger.read_sound()
+        hashes |= {record.path: record.sha256 for record in records}
+        stale += [stored_evaluations.corrupt_finding(project, path, error) for path, error in errors]
+        faults = ledger.signature_faults(records)
+        stale += [campaign_check.signature_finding(project, path, fault) for path, fault in faults]
+    replaced = signing.replaced_records(hashes)
+    return stale + [campaign_check.signature_finding(project, path, fault) for path, fault in replaced]
 
 
 def _outdated_pages(project: Project, rendered: Mapping[Path, str]) -> list[Stale]:

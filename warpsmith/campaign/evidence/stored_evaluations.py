@@ -83,11 +83,16 @@ def find_evaluation(project: Project, path: Path) -> StoredEvaluation:
 
 def list_evaluations(project: Project) -> tuple[list[StoredEvaluation], list[Stale]]:
     """List every evaluation that reads, and a finding for each that does not; raises Misuse on a bad manifest."""
+    judged, stale = list_verdicts(project)
+    for campaign in reversed(store.list_campaigns(project)):
+        sound, corrupt = read_evaluations(campaign)
+        judged, stale = sound + judged, corrupt + stale
+    return judged, stale
+
+
+def list_verdicts(project: Project) -> tuple[list[StoredEvaluation], list[Stale]]:
+    """List the last verdict on each version outside of campaigns, and a finding for each that does not read."""
     judged, stale = [], []
-    for campaign in store.list_campaigns(project):
-        sound, corrupt = _read_campaign(campaign)
-        judged += sound
-        stale += corrupt
     for verdict, path in _verdicts(project):
         if isinstance(verdict, Evaluation):
             judged.append(StoredEvaluation(path, files.file_sha256(path), verdict))
@@ -147,7 +152,15 @@ def campaign_renewals(campaign: Campaign) -> dict[str, Rerun]:
     """Last claims of reruns of a campaign's rounds and final race, by stem; raises CorruptRecord."""
     if not (campaign.folder / RERUNS).is_dir():
         return {}
-    return {judged.stem: rerun for judged in _of_campaign(campaign) if (rerun := last_renewal(judged))}
+    stems = {path.stem.rpartition("-")[0] for path in (campaign.folder / RERUNS).glob("*-*.json")}
+    rounds = [
+        _of_round(campaign, campaign.ledger.read(number))
+        for number in campaign.ledger.numbers()
+        if campaign.ledger.folder_of(number).name in stems
+    ]
+    raced = final_race.final_race_path(campaign).stem in stems
+    judged = [*rounds, *(_of_final_race(campaign, campaign.closed_rounds()) if raced else ())]
+    return {stored.stem: rerun for stored in judged if (rerun := last_renewal(stored))}
 
 
 def corrupt_finding(project: Project, path: Path, error: CorruptRecord) -> Stale:
@@ -172,8 +185,11 @@ def _of_final_race(campaign: Campaign, rounds: list[StoredRound]) -> Iterator[St
         yield StoredEvaluation(path, files.file_sha256(path), race, campaign)
 
 
-def _read_campaign(campaign: Campaign) -> tuple[list[StoredEvaluation], list[Stale]]:
-    """Read each round on its own: `Campaign.closed_rounds` stops at the first one that is corrupt."""
+def read_evaluations(campaign: Campaign) -> tuple[list[StoredEvaluation], list[Stale]]:
+    """Read the evaluations of a campaign that are sound, and a finding for each that is not.
+
+    Each round is read on its own: `Campaign.closed_rounds` stops at the first one that is corrupt.
+    """
     project = campaign.project
     rounds, errors = campaign.ledger.read_sound()
     stale = [corrupt_finding(project, path, error) for path, error in errors]

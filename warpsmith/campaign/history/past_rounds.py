@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
-from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from math import fsum, log
+from pathlib import Path
 
 from pydantic import Field
 
 from warpsmith import project as projects
-from warpsmith.campaign.history import stopping, store
+from warpsmith.campaign.history import index, stopping, store
 from warpsmith.core.base import Minute, Model, Slug
 from warpsmith.core.campaign import Manifest, Objective, RoundRecord
 from warpsmith.core.evaluation import BEST, Evaluation
 from warpsmith.core.spend import Spent
-from warpsmith.errors import CorruptRecord
 from warpsmith.project import Project
 
 
@@ -58,6 +58,13 @@ class PastRound(Model):
         """Wall-clock minutes from opening to closing; records have both to the minute."""
         opened, closed = (datetime.fromisoformat(time) for time in (self.opened, self.closed))
         return max(0.0, (closed - opened).total_seconds() / 60)
+
+
+class CampaignPast(Model):
+    """Past rounds of one campaign, as the index of rounds has them."""
+
+    rounds: tuple[PastRound, ...]
+    """The rounds that were judged against a best version, in order."""
 
 
 def gap_share(measured: float, gap: float) -> float:
@@ -137,9 +144,15 @@ def read_past_rounds(project: Project) -> list[PastRound]:
     A campaign with a corrupt record is left out; its own commands report it.
     """
     shipped = projects.shipped_project()
-    rounds = []
+    rounds: list[PastRound] = []
     for source in (project,) if project.devlog == shipped.devlog else (project, shipped):
-        for campaign in store.list_campaigns(source):
-            with suppress(CorruptRecord):
-                rounds += list_past_rounds(campaign.manifest, campaign.records())
+        folders = store.campaign_folders(source)
+        derive = partial(_read_past, source)
+        pasts = index.derive_from_rounds(source.root, folders, "past", CampaignPast, derive)
+        rounds += (past for campaign_past in pasts if campaign_past for past in campaign_past.rounds)
     return rounds
+
+
+def _read_past(project: Project, folder: Path) -> CampaignPast:
+    campaign = store.read_campaign(project, folder)
+    return CampaignPast(rounds=tuple(list_past_rounds(campaign.manifest, campaign.records())))

@@ -16,6 +16,9 @@ from warpsmith.core.text import describe_error
 from warpsmith.errors import MissingInput
 from warpsmith.ledger.store import DIGEST, RECORD, Ledger, StoredRecord, digest_line, write_model
 
+MANIFEST = "manifest.yaml"
+"""File of a campaign's settings, in its folder."""
+
 STRUCK = "struck.json"
 """File next to the record: why its version left the lineage later. Its checksum follows the record's."""
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from warpsmith import languages
+from warpsmith import files, languages
 from warpsmith.campaign.history import records
 from warpsmith.campaign.history.fingerprints import source_fingerprint
 from warpsmith.campaign.history.journal import JournalLine
@@ -66,10 +66,11 @@ def list_versions(project: Project, op: str, language: str) -> list[int]:
 def next_version(project: Project, op: str, language: str) -> int:
     """Number of the first version that no campaign of the operator has judged in a round."""
     suffix = languages.get(language).suffix
-    rounds = list(project.devlog.glob(f"{op}/*/rounds/[0-9][0-9][0-9]"))
-    snapshots = [path for folder in rounds for path in folder.glob(f"{language}-v*{suffix}")]
-    recorded = [version for folder in rounds for version in _recorded_version(folder / RECORD, language)]
-    return max([*_versions(snapshots, f"{language}-", suffix), *recorded], default=0) + 1
+    numbers = []
+    for folder in project.devlog.glob(f"{op}/*/rounds/{files.NUMBERED}"):
+        snapshots = _versions(folder.glob(f"{language}-v*{suffix}"), f"{language}-", suffix)
+        numbers += snapshots or _recorded_version(folder / RECORD, language)  # a clone has no snapshots
+    return max(numbers, default=0) + 1
 
 
 def refuse_lost(solution: Solution, lost: Sequence[JournalLine]) -> None:

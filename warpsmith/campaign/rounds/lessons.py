@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warpsmith.campaign import texts
 from warpsmith.campaign.history.records import StoredRound
 from warpsmith.campaign.history.store import Campaign
 from warpsmith.core.base import Model, this_minute
@@ -85,6 +84,8 @@ def apply_lesson(campaign: Campaign, stored: StoredRound, prepared_lesson: Prepa
 
 def prepared_texts(prepared_lesson: PreparedLesson) -> dict[str, str]:
     """Return the agent's texts in a prepared lesson by their names; code of a new page is left out."""
+    from warpsmith.campaign import texts  # its patterns take a while to compile, and `status` needs none
+
     entry = prepared_lesson.entry
     if entry is None:
         return texts.lesson_texts(prepared_lesson.lesson)

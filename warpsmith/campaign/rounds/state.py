@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from dataclasses import dataclass
 
 from warpsmith.campaign.history import final_race, journal, memory, records, solutions, stopping, store
@@ -18,7 +17,6 @@ from warpsmith.core.campaign import Closure, Masks, Plan, RoundOutcome, RoundRec
 from warpsmith.core.evaluation import Evaluation
 from warpsmith.core.profile import Profile
 from warpsmith.core.spend import Spend
-from warpsmith.errors import CorruptRecord
 
 PARTS: dict[str, type[Model]] = {
     "profile": Profile,
@@ -207,15 +205,17 @@ def _earlier_best(campaign: Campaign) -> list[str]:
     A campaign for energy serves only other campaigns for energy.
     """
     aim = (campaign.manifest.target_op, campaign.manifest.target)
-    others = [other for other in store.list_campaigns(campaign.project) if other.name != campaign.name]
-    versions = []
-    for other in sorted(others, key=lambda other: (other.manifest.created, other.name)):
-        useful = other.manifest.objective in ("time", campaign.manifest.objective)
-        if useful and (other.manifest.target_op, other.manifest.target) == aim:
-            with suppress(CorruptRecord):  # that campaign's own commands report it
-                best = records.best_round(other.records())
-                versions += [best.solution] if best else []
-    return versions
+    others = [
+        other
+        for other in store.list_campaigns(campaign.project)
+        if other.name != campaign.name
+        and (other.manifest.target_op, other.manifest.target) == aim
+        and other.manifest.objective in ("time", campaign.manifest.objective)
+    ]
+    others.sort(key=lambda other: (other.manifest.created, other.name))
+    # A campaign with a corrupt record is left out; its own commands report it.
+    progress = store.read_progress(campaign.project, [other.folder for other in others])
+    return [list(reached.accepted.values())[-1] for reached in progress if reached and reached.accepted]
 
 
 def _numbered(campaign: Campaign, kind: str) -> tuple[Evaluation, ...]:

@@ -29,8 +29,8 @@ def campaign_report_command(
     from warpsmith.cli import console
     from warpsmith.errors import Misuse
     from warpsmith.project import find_project
-    from warpsmith.reporting import pages, terminal
-    from warpsmith.reporting.report import ReportContents
+    from warpsmith.reporting.rendering import last_report
+    from warpsmith.reporting.rendering.last_report import REPORT
 
     if out and not html:
         raise Misuse("`--out` names the file of --html; add --html, or omit --out.")
@@ -42,17 +42,24 @@ def campaign_report_command(
     if every:
         if campaign or as_json:
             raise Misuse("`--all` renders every campaign and prints none; omit --campaign and --json.")
+        from warpsmith.reporting import pages
+
         changed = pages.render_all(find_project())
         console.tell(f"{len(changed)} pages changed")
         return
     chosen = store.find_campaign(find_project(), campaign)
-    changed = pages.render_campaign(chosen)
-    records, final = chosen.records(), state.read_state(chosen).final
+    changed = last_report.render_report(chosen)
+    current = state.read_state(chosen)
+    records, final = current.records, current.final
     if as_json:
+        from warpsmith.reporting.report import ReportContents
+
         console.out_json(ReportContents(manifest=chosen.manifest, records=tuple(records), final=final))
     else:
+        from warpsmith.reporting import terminal
+
         terminal.print_report(console.stdout(), chosen.manifest, records, final)
-    page = chosen.project.relative(chosen.folder / pages.REPORT)
+    page = chosen.project.relative(chosen.folder / REPORT)
     console.tell(f"{page} ({len(changed)} pages changed)")
 
 

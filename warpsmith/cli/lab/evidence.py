@@ -25,6 +25,7 @@ def evidence_check_command(as_json: Json = False) -> None:
     an older gate is listed and is not an error.
     """
     from warpsmith.campaign.evidence import evidence_check
+    from warpsmith.campaign.evidence.contents import hash_contents
     from warpsmith.cli import console
     from warpsmith.errors import SolutionFailed
     from warpsmith.program.trials import trial_store
@@ -37,7 +38,8 @@ def evidence_check_command(as_json: Json = False) -> None:
         *(trials.ledger for trials in trial_store.list_trials(project)),
         *repo_store.list_repo_ledgers(project),
     ]
-    standing = evidence_check.check_evidence(project, pages.expected_pages(project), ledgers)
+    contents = hash_contents(project)
+    standing = evidence_check.check_evidence(project, pages.expected_pages(project, contents), ledgers, contents)
     if as_json:
         console.out_json(standing)
     else:

@@ -17,7 +17,8 @@ RECORD, PAGE, PICTURE = "record.json", "map.md", "map.svg"
 
 def list_map_records(project: Project, op: str = "*", target: str = "*") -> list[Path]:
     """List the records of maps, those of one operator in the order in which they were written."""
-    return sorted(project.devlog.glob(f"{op}/maps/[0-9][0-9][0-9]-{target}/{RECORD}"))
+    paths = project.devlog.glob(f"{op}/maps/{files.NUMBERED}-{target}/{RECORD}")
+    return sorted(paths, key=files.number_order)
 
 
 def read_map(path: Path) -> PerformanceMap | str:
@@ -26,7 +27,7 @@ def read_map(path: Path) -> PerformanceMap | str:
         record = PerformanceMap.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
         return describe_error(error)
-    folder = f"{record.definition}/maps/{path.parent.name[:4]}{record.target}/{RECORD}"
+    folder = f"{record.definition}/maps/{path.parent.name.partition('-')[0]}-{record.target}/{RECORD}"
     return record if path.as_posix().endswith(f"/{folder}") else f"it is a map of {record.definition}"
 
 

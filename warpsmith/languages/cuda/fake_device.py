@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from math import prod
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import patch
 
 from warpsmith.errors import SolutionFailed
 from warpsmith.languages.shared.fake_device import ARCHITECTURES, DEVICES, fake_device
@@ -77,6 +76,8 @@ class FakeLaunchConfig:
 @contextmanager
 def fake_cuda_device(arch: str, add_lines: AddLines, launches: list[CudaLaunch]) -> Iterator[None]:
     """Make CPU tensors pass for CUDA ones, and launches only append to `launches`, within the context."""
+    from unittest.mock import patch  # imports asyncio, which commands that only read do without
+
     with ExitStack() as stack:
         stack.enter_context(fake_device(arch, {}))
         stack.enter_context(patch.multiple("cuda.core", **_core(arch, add_lines, launches)))

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import patch
 
 ARCHITECTURES = {"sm_80": 80, "sm_89": 89, "sm_90a": 90, "sm_100": 100, "sm_120": 120}
 """NVIDIA's architectures that kernels are compiled for, with the compute capability times ten."""
@@ -47,6 +46,8 @@ def fake_device(
         kernels: receives each compiled Triton kernel with its function's name, by the kernel's hash.
         change: changes a launch's options, such as `num_warps`, before it compiles.
     """
+    from unittest.mock import patch  # imports asyncio, which commands that only read do without
+
     import torch
     from triton.runtime.autotuner import Autotuner
     from triton.runtime.driver import driver

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from warpsmith import files
 from warpsmith.core.repo import RepoManifest
 from warpsmith.core.trial import RankedRecommendation
 from warpsmith.errors import WarpsmithError
@@ -104,7 +105,7 @@ def _program_page(context: SiteContext, trials: Trials) -> tuple[SitePage, int]:
 
 def _analyses(context: SiteContext, folder: Path) -> Iterator[tuple[str, str, object]]:
     """Yield the number, the text and the record of each analysis of a program, the latest first."""
-    for path in sorted((folder / "analyses").glob("[0-9]*.json"), reverse=True):
+    for path in sorted((folder / "analyses").glob("[0-9]*.json"), key=files.number_order, reverse=True):
         try:
             analysis = analysis_store.read_analysis(path)
         except WarpsmithError as error:

@@ -1,0 +1,223 @@
+"""Index of closed rounds: it answers again without reading, and never for a file that changed."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from campaign_kit import Script
+
+from warpsmith.campaign.history import index, past_rounds, records, store
+from warpsmith.campaign.history.store import Campaign, Progress
+from warpsmith.core.campaign import Strike
+from warpsmith.errors import Misuse
+from warpsmith.ledger.store import RECORD
+from warpsmith.project import Project
+
+
+@pytest.fixture(autouse=True)
+def settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of this moment get rows."""
+    monkeypatch.setattr(index, "_SETTLED_SECONDS", -5)
+
+
+@pytest.fixture
+def rounds(campaign: Campaign) -> Campaign:
+    """A campaign of two accepted rounds and one that was rolled back."""
+    script = Script({"v1": "ACCEPT", "v2": "ACCEPT", "v3": "ROLLBACK"})
+    for _ in range(3):
+        script.round(campaign)
+    return campaign
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the campaigns whose records were read."""
+    names: list[str] = []
+    measure = store.measure_progress
+
+    def counted(campaign: Campaign) -> Progress:
+        names.append(campaign.name)
+        return measure(campaign)
+
+    monkeypatch.setattr(store, "measure_progress", counted)
+    return names
+
+
+def progress(campaign: Campaign) -> Progress | None:
+    (made,) = store.read_progress(campaign.project, [campaign.folder])
+    return made
+
+
+def edit(path: Path, change: Callable[[bytes], bytes], *, stat: os.stat_result | None = None) -> None:
+    """Edit a file in place, with the times of `stat` afterwards."""
+    path.write_bytes(change(path.read_bytes()))
+    if stat:
+        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+def test_the_second_answer_reads_no_record(rounds: Campaign, reads: list[str]) -> None:
+    first = progress(rounds)
+    assert first is not None
+    assert first.accepted == {1: "toy/v1", 2: "toy/v2"}
+    assert progress(rounds) == first
+    assert reads == [rounds.name]
+
+
+def test_nobody_else_can_write_the_index(
+    rounds: Campaign, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "new"))
+    progress(rounds)
+    path = index.round_index_path(rounds.project.root)
+    assert path.is_file()
+    for folder in (path.parent, path.parent.parent):
+        assert folder.stat().st_mode & 0o077 == 0
+
+
+def test_a_new_round_is_read(rounds: Campaign, reads: list[str]) -> None:
+    progress(rounds)
+    Script({"v4": "ACCEPT"}).round(rounds)
+    reads.clear()
+    made = progress(rounds)
+    assert made is not None
+    assert (list(made.accepted), reads) == ([1, 2, 4], [rounds.name])
+
+
+def test_an_edit_with_the_old_size_and_time_is_read_again(rounds: Campaign, reads: list[str]) -> None:
+    progress(rounds)
+    path = rounds.ledger.folder_of(2) / RECORD
+    before = path.stat()
+    edit(path, lambda data: data.replace(b'"toy/v2"', b'"toy/v9"'), stat=before)
+    after = path.stat()
+    assert (after.st_size, after.st_mtime_ns, after.st_ino) == (before.st_size, before.st_mtime_ns, before.st_ino)
+    assert progress(rounds) is None  # it does not match its digest
+    assert len(reads) == 2
+
+
+def test_a_record_that_is_moved_into_place_is_read_again(rounds: Campaign, reads: list[str]) -> None:
+    progress(rounds)
+    path = rounds.ledger.folder_of(3) / RECORD
+    before, data = path.stat(), path.read_bytes()
+    other = path.with_name("other")
+    other.write_bytes(data.replace(b'"ROLLBACK"', b'"ACCEPT"  '))
+    os.utime(other, ns=(before.st_atime_ns, before.st_mtime_ns))
+    other.replace(path)
+    assert progress(rounds) is None
+    assert len(reads) == 2
+
+
+def test_a_strike_counts(rounds: Campaign) -> None:
+    progress(rounds)
+    stored = rounds.closed_rounds()[1]
+    strike = Strike(record_sha256=stored.sha256, reason="It reads beyond its input.", at="2026-11-21 10:00")
+    records.write_strike(stored, strike)
+    made = progress(rounds)
+    assert made is not None
+    assert list(made.accepted) == [1]
+    struck = stored.folder / records.STRUCK
+    edit(struck, lambda data: data.replace(b"input", b"inqut"), stat=struck.stat())
+    assert progress(rounds) is None
+
+
+@pytest.mark.parametrize("change", ["gone", "manifest", "quarantine"])
+def test_what_else_decides_is_seen(rounds: Campaign, reads: list[str], change: str) -> None:
+    progress(rounds)
+    if change == "gone":
+        rounds.ledger.folder_of(3).rename(rounds.rounds / "away")
+    elif change == "manifest":
+        path = rounds.folder / store.MANIFEST
+        path.write_text(path.read_text() + "\n")
+    else:
+        (rounds.rounds / "quarantine").mkdir()
+    progress(rounds)
+    assert len(reads) == 2
+
+
+def test_a_file_that_just_changed_gets_no_row(
+    rounds: Campaign, reads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index, "_SETTLED_SECONDS", 3600)
+    assert progress(rounds) == progress(rounds)
+    assert len(reads) == 2
+    assert not index.round_index_path(rounds.project.root).exists()
+
+
+def test_other_code_reads_again(rounds: Campaign, reads: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    progress(rounds)
+    monkeypatch.setattr(index, "code_state", lambda: "other")
+    progress(rounds)
+    assert len(reads) == 2
+
+
+@pytest.mark.parametrize("damage", ["deleted", "no database", "cut", "other layout", "bad value"])
+def test_a_damaged_index_costs_time_alone(rounds: Campaign, reads: list[str], damage: str) -> None:
+    first, path = progress(rounds), index.round_index_path(rounds.project.root)
+    assert path.is_file()
+    if damage == "deleted":
+        path.unlink()
+    elif damage == "no database":
+        path.write_text("nothing like it " * 100)
+    elif damage == "cut":
+        path.write_bytes(path.read_bytes()[:5000])
+    else:
+        with sqlite3.connect(path) as connection:
+            if damage == "other layout":
+                connection.execute("PRAGMA user_version = 99")
+            else:
+                connection.execute("UPDATE derived SET value = '{}'")
+        connection.close()
+    assert [progress(rounds) for _ in range(3)] == [first] * 3
+    assert len(reads) <= 3  # it is rebuilt by the second call
+    assert reads[3:] == []
+
+
+def test_where_nothing_can_be_written_the_records_answer(
+    rounds: Campaign, reads: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    assert progress(rounds) == progress(rounds)
+    assert len(reads) == 2
+
+
+def test_a_busy_index_is_left_out(rounds: Campaign, reads: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index, "_WAIT_SECONDS", 0.05)
+    first, path = progress(rounds), index.round_index_path(rounds.project.root)
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("BEGIN EXCLUSIVE")
+    assert progress(rounds) == first
+    connection.execute("ROLLBACK")
+    connection.close()
+    assert progress(rounds) == first
+    assert len(reads) == 2
+
+
+def test_writers_at_once_lose_nothing(rounds: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index, "_WAIT_SECONDS", 60.0)
+    root = rounds.project.root
+    rows = [{f"{name}": ("state", "{}")} for name in range(20)]
+    threads = [threading.Thread(target=index.write_rows, args=(root, "kind", row)) for row in rows]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(index.read_rows(root, "kind")) == len(rows)
+
+
+def test_past_rounds_are_the_same_from_the_index(rounds: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = past_rounds.read_past_rounds(rounds.project)
+    assert [past.round for past in first if past.campaign == rounds.name] == [2, 3]
+    monkeypatch.setattr(past_rounds, "list_past_rounds", lambda *_: [])
+    assert past_rounds.read_past_rounds(rounds.project) == first
+
+
+def test_a_bad_manifest_is_named(rounds: Campaign, project: Project) -> None:
+    progress(rounds)
+    (rounds.folder / store.MANIFEST).write_text("campaign: [")
+    with pytest.raises(Misuse, match=store.MANIFEST):
+        store.read_progress(project, [rounds.folder])
