@@ -33,6 +33,8 @@ def explained(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
         return profile(request.path, dram_pct=45)
 
     monkeypatch.setattr(lab_requests.explain, "explain_version", explain)
+    page = SimpleNamespace(target=SimpleNamespace(id="cpu", kind="cpu"))
+    monkeypatch.setattr(lab_requests.hardware, "read_target_page", lambda project, target: page)
     monkeypatch.setattr(lab_requests, "lab_request", lambda project, manifest, solution, tell: solution)
     return asked
 

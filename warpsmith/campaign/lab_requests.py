@@ -22,7 +22,7 @@ from warpsmith.errors import MissingInput, Misuse
 from warpsmith.lab.calibration import measurement
 from warpsmith.lab.gate import judge
 from warpsmith.lab.gate.request import Candidate, Request
-from warpsmith.lab.machine import hardware, measurement_store
+from warpsmith.lab.machine import device_lease, hardware, measurement_store
 from warpsmith.lab.operator import definition_file
 from warpsmith.ledger.store import write_model
 from warpsmith.project import Project
@@ -44,6 +44,8 @@ def judge_solution(
 ) -> Evaluation:
     """Judge a version on this machine, or on that of the manifest's context; every judgement passes here.
 
+    Here it waits for a lease of the device: one that it shares with other checks if nothing is timed.
+
     Raises:
         MissingInput: there is no such definition, or no page of the target.
         BadDefinition: the definition is wrong.
@@ -51,7 +53,9 @@ def judge_solution(
     """
     if manifest.context is not None:
         return send.judge_in_context(project, manifest, solution, conditions, tell)
-    return judge_request(lab_request(project, manifest, solution, tell, **vars(conditions)))
+    target = hardware.read_target_page(project, manifest.target).target
+    with device_lease.lease_device(target, tell, shared=not conditions.timed):
+        return judge_request(lab_request(project, manifest, solution, tell, **vars(conditions)))
 
 
 def judge_due_version(campaign: Campaign, tell: Tell = lambda _: None) -> Evaluation:
@@ -115,8 +119,10 @@ def profile_due_version(
     if campaign.manifest.context is not None:
         profile = send.profile_in_context(campaign, solution, tell, workload, full=full)
     else:
-        request = lab_request(campaign.project, campaign.manifest, solution, tell)
-        profile = explain.explain_version(request, campaign.folder / PROFILES, workload, full=full)
+        target = hardware.read_target_page(campaign.project, campaign.manifest.target).target
+        with device_lease.lease_device(target, tell):
+            request = lab_request(campaign.project, campaign.manifest, solution, tell)
+            profile = explain.explain_version(request, campaign.folder / PROFILES, workload, full=full)
     open_round.record_profile(campaign, profile)
     return profile
 
