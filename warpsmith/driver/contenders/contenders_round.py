@@ -82,7 +82,7 @@ class ContendersRound:
         chosen = _choose(designs)
         chosen.end, chosen.reason = "chosen", _describe_choice(chosen, designs, state.best_name or "")
         for each in designs:
-            self.report(f"contender {each.number} of {len(designs)}, {each.end}: {each.reason}")
+            self.report(f"contender {each.number}/{len(designs)}: {_result_text(each)}")
         copies = {name: content for each in designs for name, content in _copies(each).items()}
         contenders = Contenders(chosen=chosen.number, contenders=tuple(map(_record, designs)))
         open_round.record_contenders(self.campaign, contenders, copies)
@@ -242,6 +242,13 @@ def _describe_choice(chosen: _Design, designs: Sequence[_Design], best: str) -> 
         return f"{reason}; the gate judges it"
     timed = sum(each.times is not None for each in designs)
     return f"the fastest of {timed}, {_speedup_text(chosen.times)} over {best} in its screen; the gate judges it"
+
+
+def _result_text(each: _Design) -> str:
+    """Return the result of a contender in a line that says the most first."""
+    if each.times is None:
+        return f"{each.end}: {each.reason}"
+    return f"{each.end}, {_speedup_text(each.times)}: {each.plan.hypothesis}"
 
 
 def _speedup_text(times: ScreenedSpeedup) -> str:
