@@ -66,6 +66,11 @@ def seated(designer: Any, lab: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
         (["--designer", "claude", "--resume"], "No campaign of scale is unfinished; start one without"),
         (["--designer", "claude", "--resume", "--context", "lab"], "manifest sets these; omit --context"),
         (["--designer", "claude", "--context", "lab"], "--context needs --target"),
+        (["--designer", "recorded", "--recording", "r", "--parallel", "2"], "one round after the other; omit"),
+        (
+            ["--designer", "claude", "--parallel", "2", "--context", "lab", "--target", "cpu"],
+            "on this machine only",
+        ),
         (["--designer", "claude", "--context", "no", "--target", "cpu", "--language", "toy"], "no context `no`"),
         (
             ["--designer", "claude", "--resume", "--max-iterations", "3", "--language", "toy"],
