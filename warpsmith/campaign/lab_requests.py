@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from warpsmith.campaign import explain
@@ -31,6 +32,13 @@ EVERYTHING: tuple[WorkloadSet, ...] = ("representative", "full")
 """Workload sets that the baseline is judged at and the final race runs at."""
 
 
+def lease_target(
+    project: Project, target: str, tell: Tell, *, shared: bool = False
+) -> AbstractContextManager[str]:
+    """Hold a device of a target, by its id, as `lease_device` does."""
+    return device_lease.lease_device(hardware.read_target_page(project, target).target, tell, shared=shared)
+
+
 def judge_request(request: Request) -> Evaluation:
     """Judge one version, as `warpsmith.lab.gate.judge` does; a floor that proved too low is forgotten."""
     evaluation = judge.judge_version(request)
@@ -53,8 +61,7 @@ def judge_solution(
     """
     if manifest.context is not None:
         return send.judge_in_context(project, manifest, solution, conditions, tell)
-    target = hardware.read_target_page(project, manifest.target).target
-    with device_lease.lease_device(target, tell, shared=not conditions.timed):
+    with lease_target(project, manifest.target, tell, shared=not conditions.timed):
         return judge_request(lab_request(project, manifest, solution, tell, **vars(conditions)))
 
 
@@ -119,8 +126,7 @@ def profile_due_version(
     if campaign.manifest.context is not None:
         profile = send.profile_in_context(campaign, solution, tell, workload, full=full)
     else:
-        target = hardware.read_target_page(campaign.project, campaign.manifest.target).target
-        with device_lease.lease_device(target, tell):
+        with lease_target(campaign.project, campaign.manifest.target, tell):
             request = lab_request(campaign.project, campaign.manifest, solution, tell)
             profile = explain.explain_version(request, campaign.folder / PROFILES, workload, full=full)
     open_round.record_profile(campaign, profile)

@@ -62,8 +62,8 @@ def test_each_planner_sees_the_plans_before_its_own(campaign: Any, lab: Any, pla
     first, second, third = planner.notes
     assert not any("Contender" in note for note in first)
     assert [note.split(" (")[0] for note in third if note.startswith("Contender")] == [
-        "Contender 1 of this round tries, at the same time: Way 1 of round 2 is the faster way",
-        "Contender 2 of this round tries, at the same time: Way 2 of round 2 is the faster way",
+        f"Contender {number} of this round tries, at the same time: Way {number} of round 2 is the faster way"
+        for number in (1, 2)
     ]
     assert len(second) == len(first) + 2
 

@@ -82,12 +82,18 @@ def test_they_run_at_once_and_tell_their_lines(folders: Path):
 def test_an_interruption_ends_all_of_them(folders: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(processes, "PATIENCE", 2.0)
     polite, stubborn = place(folders, "polite"), place(folders, "stubborn")
-    with pytest.raises(KeyboardInterrupt), Processes(lambda _: None) as running:
-        for folder in (polite, stubborn):
-            running.start("contender", "contender_worker", folder)
-        pids = [wait_for(folder / "pid") for folder in (polite, stubborn)]
-        assert all(map(is_alive, pids))
-        raise KeyboardInterrupt
+    pids: list[str] = []
+
+    def interrupt_two() -> None:
+        with Processes(lambda _: None) as running:
+            for folder in (polite, stubborn):
+                running.start("contender", "contender_worker", folder)
+            pids.extend(wait_for(folder / "pid") for folder in (polite, stubborn))
+            assert all(map(is_alive, pids))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupt_two()
     assert (polite / "cost").read_text() == "reported"
     assert not any(map(is_alive, pids))
 
