@@ -39,6 +39,7 @@ class Bench:
         self.margin = 0.01
         self.changes = {number: 5.0 * number for number in range(1, 9)}
         self.devices = 1
+        self.spends = 0
         self.asked: list[str] = []
         self.screened: list[list[int]] = []
         self.charged: list[float] = []
@@ -91,7 +92,8 @@ class Planner:
     def design(self, state: CampaignState, step: DuePhase, path: Path, refused: str = "") -> None:
         plan = state.open.plan
         number = int(plan.hypothesis.split()[1]) if plan else 0
-        state.campaign.add_spend(SPEND.model_copy(update={"turns": number}))
+        self.bench.spends += 1
+        state.campaign.add_spend(SPEND.model_copy(update={"turns": number, "seconds": float(self.bench.spends)}))
         self.bench.reach(f"design {number}")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(self.bench.texts[number] if plan else "multiply\n")

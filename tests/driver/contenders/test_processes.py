@@ -30,7 +30,7 @@ def work(folder, tell):
     if order == "crash":
         raise ValueError("a bug")
     try:
-        time.sleep(60 if order != "quick" else 0)
+        time.sleep(20 if order != "quick" else 0)
     except KeyboardInterrupt:
         (folder / "cost").write_text("reported")
         raise
@@ -96,6 +96,7 @@ def test_an_interruption_ends_all_of_them(folders: Path, monkeypatch: pytest.Mon
         interrupt_two()
     assert (polite / "cost").read_text() == "reported"
     assert not any(map(is_alive, pids))
+    assert not (stubborn / "result").exists()
 
 
 def test_they_die_with_the_process_that_started_them(folders: Path):
