@@ -9,6 +9,7 @@ import contender_kit
 import pytest
 
 from warpsmith import files
+from warpsmith.campaign import tries
 from warpsmith.campaign.rounds import due_phase, open_round, state, strike
 from warpsmith.core.campaign import RoundRecord
 from warpsmith.driver import brief
@@ -74,6 +75,19 @@ def test_an_equal_prediction_is_sent_back(campaign: Any, lab: Any, planner: Any,
     assert planner.refusals[:2] == ["", ""]
     assert "predicted change is that of contender 1" in planner.refusals[2]
     assert [each.plan.expected_change for each in record.contenders] == [5.0, 105.0, 15.0]
+
+
+def test_an_answer_that_is_no_plan_is_sent_back(campaign: Any, lab: Any, planner: Any, bench: Any):
+    plan_beside = planner.plan_beside
+
+    def fail_first(state: Any, step: Any, others: Any, refused: str = "") -> Any:
+        if others and not refused:
+            raise Misuse("The answer does not validate.")
+        return plan_beside(state, step, others, refused)
+
+    planner.plan_beside = fail_first
+    assert len(play(campaign, planner).records[1].contenders) == 3
+    assert planner.refusals.count("The answer does not validate.") == 2
 
 
 def test_a_planner_that_repeats_itself_leaves_fewer_contenders(
@@ -142,6 +156,26 @@ def break_at_the_version(patch: pytest.MonkeyPatch, bench: Any) -> None:
         return take(current)
 
     patch.setattr(open_round, "take_contender", take_contender)
+
+
+def test_the_variants_that_designers_tried_count(campaign: Any, lab: Any, planner: Any, bench: Any):
+    design = contender_kit.Planner.design
+
+    def try_and_design(own: Any, state: Any, step: Any, path: Any, refused: str = "") -> None:
+        design(own, state, step, path, refused)
+        if state.open.plan:
+            tries.log_configs(state.campaign.project, "scale", "cpu", [{"TILE": 1}, {"TILE": 2}])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(contender_kit.Planner, "design", try_and_design)
+        record = play(campaign, planner).records[1]
+    assert record.tried == 6
+
+
+def test_a_planner_without_any_plan_ends_the_run(campaign: Any, lab: Any, planner: Any, bench: Any):
+    planner.count = 0
+    with pytest.raises(AgentStopped, match="has no plan left"):
+        play(campaign, planner)
 
 
 PLACES = (

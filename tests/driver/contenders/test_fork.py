@@ -39,6 +39,7 @@ def test_what_happens_in_a_fork_stays_there(planned: Any):
     (own.project.root / due.produces).write_text("multiply by 2\n")
     assert find_due_phase(state.read_state(own)).step == "verdict"
     assert contents(planned.project.root) == before
+    assert (fork.forks_folder(planned).parent / ".gitignore").read_text() == "*\n"
     assert find_due_phase(state.read_state(planned)).step == "plan"
 
 

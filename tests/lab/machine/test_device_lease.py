@@ -110,6 +110,15 @@ def test_checks_share_a_device_and_a_timing_does_not(monkeypatch: pytest.MonkeyP
     assert order == ["checks", "timing"]
 
 
+def test_checks_take_a_free_gpu_first() -> None:
+    with lease_device(H100, pytest.fail, shared=True) as first:
+        os.environ.pop("CUDA_VISIBLE_DEVICES")
+        with lease_device(H100, pytest.fail, shared=True) as second:
+            os.environ.pop("CUDA_VISIBLE_DEVICES")
+            with lease_device(H100, pytest.fail, shared=True) as third:
+                assert (first, second, third) == ("GPU-a", "GPU-c", "GPU-a")
+
+
 def test_a_process_that_has_used_cuda_stays_on_its_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device_lease, "_last_device", [])
     assert device_lease.count_devices(H100) == 2

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from warpsmith import languages
+from warpsmith.campaign import tries
 from warpsmith.campaign.history.store import Campaign
 from warpsmith.campaign.rounds import open_round
 from warpsmith.campaign.rounds.due_phase import DuePhase
@@ -86,6 +87,9 @@ class ContendersRound:
         copies = {name: content for each in designs for name, content in _copies(each).items()}
         contenders = Contenders(chosen=chosen.number, contenders=tuple(map(_record, designs)))
         open_round.record_contenders(self.campaign, contenders, copies)
+        manifest = self.campaign.manifest
+        for each in designs:  # after the plan, since when the record counts the variants that were tried
+            tries.adopt_logs(self.campaign.project, each.fork.project, manifest.target_op, manifest.target)
         fork.remove_forks(self.campaign)
         return chosen.plan
 
@@ -100,10 +104,13 @@ class ContendersRound:
                     break
                 designs.append(_Design(number, own, plan))
                 if design.read_check(own) is None:
-                    recipes[number] = self.designer.recipe(self.count + 1 - number)
+                    left = self.count + 1 - number
+                    recipes[number] = self.designer.recipe(left + 1)  # a share is for the review and the lesson
                     write_model(own.project.root / design.RECIPE, recipes[number])
                     processes.start(f"contender {number}", design.__name__, own.project.root)
             processes.wait()
+        if not designs:
+            raise AgentStopped(f"STRATEGIZE: the {self.designer.name} designer has no plan left.")
         return designs
 
     @contextmanager
@@ -133,10 +140,10 @@ class ContendersRound:
         refused = ""
         try:
             for _ in range(self.designer.tries):
-                plan = self.designer.plan_beside(read_state(own), step, others, refused)
-                if plan is None:
-                    return None
                 try:
+                    plan = self.designer.plan_beside(read_state(own), step, others, refused)
+                    if plan is None:
+                        return None
                     difference.refuse_equal_plan(plan, others)
                     open_round.record_plan(own, plan)
                     return plan

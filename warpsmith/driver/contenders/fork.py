@@ -38,6 +38,7 @@ def fork_campaign(state: CampaignState, number: int) -> Campaign:
     basis = _describe_basis(state)
     if not (folder / _BASIS).is_file() or (folder / _BASIS).read_text() != basis:
         shutil.rmtree(folder, ignore_errors=True)
+        files.hide_from_git(forks_folder(campaign).parent)
         _make_fork(campaign, folder)
         files.write_file(folder / _BASIS, basis)
     return store.find_campaign(project.find_project(folder), campaign.name)

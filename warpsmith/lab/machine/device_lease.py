@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
 import subprocess
 import sys
@@ -62,10 +63,11 @@ def _first_free(devices: list[str], tell: Tell, shared: bool) -> tuple[str, int]
     folder = user_state_folder() / "devices"
     folder.mkdir(parents=True, exist_ok=True)
     waited = False
+    modes = (fcntl.LOCK_EX, fcntl.LOCK_SH) if shared else (fcntl.LOCK_EX,)  # first one that nobody uses
     while True:
-        for device in devices:
-            lock = _try_lock(folder / f"{device}.lock", shared)
-            if lock is not None:
+        for mode, device in itertools.product(modes, devices):
+            lock = _try_lock(folder / f"{device}.lock", mode)
+            if lock is not None and (not shared or _set_mode(lock, fcntl.LOCK_SH)):
                 return device, lock
         if not waited:
             tell(f"waiting until another judgement ends on {' or '.join(devices)}")
@@ -73,14 +75,19 @@ def _first_free(devices: list[str], tell: Tell, shared: bool) -> tuple[str, int]
         time.sleep(_POLL_SECONDS)
 
 
-def _try_lock(path: Path, shared: bool) -> int | None:
+def _try_lock(path: Path, mode: int) -> int | None:
     lock = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    return lock if _set_mode(lock, mode) else None
+
+
+def _set_mode(lock: int, mode: int) -> bool:
+    """Take a lock, or change its mode; a lock that another process has taken is closed."""
     try:
-        fcntl.flock(lock, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        fcntl.flock(lock, mode | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(lock)
-        return None
-    return lock
+        return False
+    return True
 
 
 def _usable_devices(target: Target) -> list[str]:
