@@ -1,8 +1,8 @@
 """Wall clock of a campaign that plays drafts one by one, and of the same with several contenders a round.
 
-Both campaigns run in new projects with a copy of the definition, one after the other on this machine, from the
-first draft, which is the baseline, to the last round. The record has the seconds of both, their best drafts and the
-gains that the gate measured. The machine is measured once for both.
+Both campaigns run in new projects with a copy of the definition, one after the other on this machine: from the first
+draft, which is the baseline, to the last round. The record has the seconds of both, their best drafts and the gains
+that the gate measured. The machine is measured once for both. Where it fails, the campaign goes on, a few times.
 
     python benchmarks/parallel_campaign.py softmax --drafts kernels/softmax/drafts/cuda --target h200 --parallel 4
 """
@@ -21,10 +21,14 @@ from warpsmith.campaign import define
 from warpsmith.core.base import this_minute
 from warpsmith.driver.drafts_designer import DraftsDesigner
 from warpsmith.driver.optimize import LoopProgress, run_loop
+from warpsmith.errors import MachineFailed
 from warpsmith.lab.machine import device_lease, hardware, identity
 
 GOAL = 0.6
 """Share of the serial time that several contenders may take on two GPUs."""
+
+TRIES = 5
+"""Runs of the loop until a machine that fails ends the benchmark."""
 
 
 def main() -> None:
@@ -79,7 +83,15 @@ def _play(root: Path, definition: Path, options: argparse.Namespace, count: int,
     names = {path.read_bytes(): path.name for path in designer.drafts}
     campaign = define.define(project, options.op, options.target, designer.language, print, git="none")
     started = time.monotonic()
-    state = run_loop(campaign, designer, LoopProgress(end=lambda step, text: print(step.phase, text)), count)
+    progress = LoopProgress(end=lambda step, text: print(step.phase, text))
+    for attempt in range(1, TRIES + 1):
+        try:
+            state = run_loop(campaign, designer, progress, count)
+            break
+        except MachineFailed as error:
+            print(error)
+            if attempt == TRIES:
+                raise
     seconds = time.monotonic() - started
     rounds = [
         {
