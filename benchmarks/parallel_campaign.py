@@ -1,8 +1,9 @@
 """Wall clock of a campaign that plays drafts one by one, and of the same with several contenders a round.
 
-Both campaigns run in new projects with a copy of the definition, one after the other on this machine: from the
-first draft, which is the baseline, to the last round. The record has the seconds of both, their best drafts and the
-gains that the gate measured. The machine is measured once for both. Where it fails, a campaign goes on a few times.
+Both campaigns run in new projects with a copy of the definition, one after the other on this machine: from
+the first draft, which is the baseline, to the last round. The record has the seconds of both, their best
+drafts and the gains that the gate measured. The machine is measured once for both. Where it fails, a
+campaign goes on a few times.
 
     python benchmarks/parallel_campaign.py softmax --drafts kernels/softmax/drafts/cuda --target h200 --parallel 4
 """
