@@ -82,6 +82,17 @@ def test_what_makes_no_sense_is_refused(seated: Any, arguments: list[str], said:
     assert said in refused("scale", *arguments)
 
 
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [({"context": "lab"}, "judged in the context lab"), ({"objective": "energy"}, "decides by energy")],
+)
+def test_several_versions_at_once_need_times_of_this_machine(
+    project: Any, seated: Any, make: Any, settings: dict[str, Any], said: str
+):
+    start.start_campaign(project, make.OP, "cpu", "toy", **settings)
+    assert said in refused("scale", "--designer", "claude", "--resume", "--parallel", "2")
+
+
 def test_a_campaign_of_another_operator_is_refused(seated: Any, campaign: Any):
     assert f"{campaign.name} optimizes scale on cpu" in refused(
         "norm", "--designer", "claude", "--campaign", campaign.name

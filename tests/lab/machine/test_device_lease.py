@@ -127,9 +127,10 @@ def test_a_process_that_has_used_cuda_stays_on_its_gpu(monkeypatch: pytest.Monke
         with lease_device(H100) as second:
             assert (first, second) == ("GPU-a", "GPU-c")
     monkeypatch.setattr(device_lease, "_has_used_cuda", lambda: True)
-    assert device_lease.count_devices(H100) == 1
     with lease_device(H100) as again:
         assert again == "GPU-c"
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert (device_lease.count_devices(H100), device_lease.count_devices(CPU)) == (2, 1)  # of new processes
 
 
 def test_a_part_of_a_gpu_is_a_device_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,8 +55,8 @@ def lease_device(target: Target, tell: Tell = lambda _: None, *, shared: bool = 
 
 
 def count_devices(target: Target) -> int:
-    """Count the devices of a target that can be leased at once; raises as `lease_device`."""
-    return len(_usable_devices(target))
+    """Count the devices of a target that new processes can lease at once; raises as `lease_device`."""
+    return len(_matching_gpus(target)) if target.kind == "gpu" else 1
 
 
 def _first_free(devices: list[str], tell: Tell, shared: bool) -> tuple[str, int]:
