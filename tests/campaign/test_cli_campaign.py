@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -367,6 +368,7 @@ def test_an_attempt_is_told_counted_and_shown(
     monkeypatch.setattr(
         lab_requests, "judge_request", lambda request: evaluation(path, "ROLLBACK", None, results=[broken])
     )
+    monkeypatch.setattr(lab_requests, "lease_target", lambda *_, **__: nullcontext())
     monkeypatch.setattr(lab_requests, "lab_request", lambda *_, **__: None)
     result = call("judge", str(path))
     assert result.exit_code == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +12,7 @@ from campaign_kit import OP, Script, profile
 
 from warpsmith.campaign import lab_requests, start
 from warpsmith.campaign.history import store
+from warpsmith.campaign.jobs.send import Conditions
 from warpsmith.campaign.rounds import open_round, state
 from warpsmith.core.profile import Profile
 from warpsmith.project import Project
@@ -33,6 +36,8 @@ def explained(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
         return profile(request.path, dram_pct=45)
 
     monkeypatch.setattr(lab_requests.explain, "explain_version", explain)
+    page = SimpleNamespace(target=SimpleNamespace(id="cpu", kind="cpu"))
+    monkeypatch.setattr(lab_requests.hardware, "read_target_page", lambda project, target: page)
     monkeypatch.setattr(lab_requests, "lab_request", lambda project, manifest, solution, tell: solution)
     return asked
 
@@ -89,3 +94,24 @@ def test_the_lab_is_told_the_objective(project: Project, monkeypatch: pytest.Mon
     solution = state.read_state(campaign).solution
     assert solution is not None
     assert lab_requests.lab_request(project, campaign.manifest, solution, print).objective == "energy"
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_a_judgement_holds_its_device_alone_and_a_check_shares_it(
+    project: Project, explained: list[str | None], monkeypatch: pytest.MonkeyPatch, timed: bool
+) -> None:
+    leases: list[bool] = []
+
+    @contextmanager
+    def lease(target: Any, tell: Any, *, shared: bool) -> Iterator[str]:
+        leases.append(shared)
+        yield "cpu"
+        leases.append(shared)
+
+    monkeypatch.setattr(lab_requests.device_lease, "lease_device", lease)
+    monkeypatch.setattr(lab_requests, "lab_request", lambda *_, **conditions: leases.append(conditions["timed"]))
+    monkeypatch.setattr(lab_requests, "judge_request", lambda request: "judged")
+    manifest = start.start_campaign(project, OP, "cpu", "toy").manifest
+    solution: Any = None
+    judged = lab_requests.judge_solution(project, manifest, solution, print, Conditions(timed=timed))
+    assert (judged, leases) == ("judged", [not timed, timed, not timed])

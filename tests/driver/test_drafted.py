@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import contender_kit
 import pytest
 import yaml
 
+from warpsmith.campaign import lab_requests
+from warpsmith.campaign.rounds import open_round, state
 from warpsmith.driver.drafts_designer import DraftsDesigner
 from warpsmith.driver.optimize import run_loop
 from warpsmith.errors import AgentStopped, MissingInput, Misuse
@@ -142,3 +145,45 @@ def test_a_placeholder_is_no_lesson(campaign: Any, lab: Any, drafts: Any):
     with pytest.raises((Misuse, AgentStopped), match=r"02_wider.yaml does not validate: .*accepted"):
         run_loop(campaign, DraftsDesigner(drafts.folder))
     assert lab.judged == ["v1"]
+
+
+def test_drafts_play_several_at_once(campaign, lab, drafts, monkeypatch):
+    bench = contender_kit.install(monkeypatch)
+    bench.speedups = {f"multiply by {name}": speed for name, speed in
+                      (("02_a", 1.1), ("03_b", 1.4), ("05_d", 1.2), ("04_c", 1.3))}  # fmt: skip
+    drafts("01_first")
+    for name, change in (("02_a", -1), ("03_b", -2), ("04_c", -2), ("05_d", -3)):
+        path = drafts(name, f"Draft {name} changes one thing.")
+        page = yaml.safe_load(path.with_suffix(".yaml").read_text())
+        page["plan"]["expected_change"] = change
+        path.with_suffix(".yaml").write_text(yaml.safe_dump(page))
+    end = run_loop(campaign, DraftsDesigner(drafts.folder), contenders=3)
+    texts = [(kept.folder / kept.record.snapshot).read_text() for kept in end.rounds]
+    assert texts == ["multiply by 01_first\n", "multiply by 03_b\n", "multiply by 04_c\n"]
+    assert [each.plan.hypothesis.split()[1] for each in end.records[1].contenders] == ["02_a", "03_b", "05_d"]
+    assert lab.judged == ["v1", "v2", "v3"]
+
+
+def test_after_a_version_that_fails_the_other_contenders_play_again(campaign, lab, drafts, monkeypatch, make):
+    bench = contender_kit.install(monkeypatch)
+    bench.speedups = {"multiply by 02_a": 1.1, "multiply by 03_b": 1.4}
+    drafts("01_first")
+    drafts("02_a", "The first change of two changes.")
+    path = drafts("03_b", "The second change of two changes.")
+    page = path.with_suffix(".yaml")
+    page.write_text(page.read_text().replace("expected_change: -5", "expected_change: -6"))
+    failed = [{"workload": "small", "status": "SANITIZER", "message": "it races"}]
+    verify = lab.verify
+
+    def judge(own: Any, tell: Any = None) -> Any:
+        if lab.judged != ["v1"]:
+            return verify(own, tell)
+        path = open_round.version_to_judge(own).path
+        lab.judged.append(path.stem)
+        open_round.record_verdict(own, make.evaluation(path, "ROLLBACK", None, results=failed))
+        return state.read_state(own).open.verdict
+
+    monkeypatch.setattr(lab_requests, "judge_due_version", judge)
+    end = run_loop(campaign, DraftsDesigner(drafts.folder), contenders=2)
+    texts = [(kept.folder / kept.record.snapshot).read_text() for kept in end.rounds]
+    assert texts == ["multiply by 01_first\n", "multiply by 03_b\n", "multiply by 02_a\n"]

@@ -14,7 +14,7 @@ from warpsmith.core.text import Tell
 from warpsmith.errors import BadDefinition, MachineLacks, Misuse
 from warpsmith.interchange.create import check_operator_name
 from warpsmith.lab.calibration import measurement
-from warpsmith.lab.machine import hardware
+from warpsmith.lab.machine import device_lease, hardware
 from warpsmith.lab.machine.hardware import HardwarePage
 from warpsmith.lab.operator import definition_file, peers
 from warpsmith.lab.operator.definition_file import DefinitionFile
@@ -74,7 +74,8 @@ def define(
     _require_peers(file, settings.get("peers", ()))
     require_proven(file, tell)
     if context is None:
-        measurement.ensure_measurement(project, page.target, tell)
+        with device_lease.lease_device(page.target, tell):
+            measurement.ensure_measurement(project, page.target, tell)
     else:
         settings["context"] = context
         manifest = start.campaign_manifest("none", op, target, language, {}, settings)

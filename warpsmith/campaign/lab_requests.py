@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from warpsmith.campaign import explain
@@ -22,13 +23,20 @@ from warpsmith.errors import MissingInput, Misuse
 from warpsmith.lab.calibration import measurement
 from warpsmith.lab.gate import judge
 from warpsmith.lab.gate.request import Candidate, Request
-from warpsmith.lab.machine import hardware, measurement_store
+from warpsmith.lab.machine import device_lease, hardware, measurement_store
 from warpsmith.lab.operator import definition_file
 from warpsmith.ledger.store import write_model
 from warpsmith.project import Project
 
 EVERYTHING: tuple[WorkloadSet, ...] = ("representative", "full")
 """Workload sets that the baseline is judged at and the final race runs at."""
+
+
+def lease_target(
+    project: Project, target: str, tell: Tell, *, shared: bool = False
+) -> AbstractContextManager[str]:
+    """Hold a device of a target, by its id, as `lease_device` does."""
+    return device_lease.lease_device(hardware.read_target_page(project, target).target, tell, shared=shared)
 
 
 def judge_request(request: Request) -> Evaluation:
@@ -44,6 +52,8 @@ def judge_solution(
 ) -> Evaluation:
     """Judge a version on this machine, or on that of the manifest's context; every judgement passes here.
 
+    Here it waits for a lease of the device: one that it shares with other checks if nothing is timed.
+
     Raises:
         MissingInput: there is no such definition, or no page of the target.
         BadDefinition: the definition is wrong.
@@ -51,7 +61,8 @@ def judge_solution(
     """
     if manifest.context is not None:
         return send.judge_in_context(project, manifest, solution, conditions, tell)
-    return judge_request(lab_request(project, manifest, solution, tell, **vars(conditions)))
+    with lease_target(project, manifest.target, tell, shared=not conditions.timed):
+        return judge_request(lab_request(project, manifest, solution, tell, **vars(conditions)))
 
 
 def judge_due_version(campaign: Campaign, tell: Tell = lambda _: None) -> Evaluation:
@@ -115,8 +126,9 @@ def profile_due_version(
     if campaign.manifest.context is not None:
         profile = send.profile_in_context(campaign, solution, tell, workload, full=full)
     else:
-        request = lab_request(campaign.project, campaign.manifest, solution, tell)
-        profile = explain.explain_version(request, campaign.folder / PROFILES, workload, full=full)
+        with lease_target(campaign.project, campaign.manifest.target, tell):
+            request = lab_request(campaign.project, campaign.manifest, solution, tell)
+            profile = explain.explain_version(request, campaign.folder / PROFILES, workload, full=full)
     open_round.record_profile(campaign, profile)
     return profile
 

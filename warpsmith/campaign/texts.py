@@ -47,6 +47,11 @@ def record_texts(record: RoundRecord | RepoRecord) -> dict[str, str]:
         "reason for the language": record.selection.because,
         **plan_texts(record.plan),
         **lesson_texts(record.lesson),
+        **{
+            f"{name} of contender {each.number}": text
+            for each in record.lost
+            for name, text in plan_texts(each.plan).items()
+        },
         **({"reason for the strike": record.struck.reason} if record.struck else {}),
     }
 
@@ -97,7 +102,7 @@ def drop_figures(text: str) -> str:
 
 def _dump(part: Model) -> object:
     data = part.model_dump(mode="json", exclude=_NO_RESULTS & set(type(part).model_fields))
-    for plan in (data, data.get("plan")):
+    for plan in (data, data.get("plan"), *(each["plan"] for each in data.get("contenders", ()))):
         if isinstance(plan, dict):
             for name in _PLAN_TEXTS & set(plan):
                 del plan[name]

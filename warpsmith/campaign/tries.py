@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from warpsmith import files
@@ -30,6 +30,15 @@ def log_configs(project: Project, op: str, target: str, configs: Iterable[Mappin
     names = (", ".join(f"{name}={value}" for name, value in config.items()) for config in configs)
     lines = [json.dumps({"variant": name, "state": "timed"}) + "\n" for name in names]
     files.write_file(make_log_path(project, op, target), "".join(lines))
+
+
+def adopt_logs(project: Project, origin: Project, op: str, target: str) -> None:
+    """Copy the logs of another project, as of now; two of the same second get names a second apart."""
+    for path in sorted(_folder(origin).glob(f"{op}-{target}-*.jsonl")):
+        time = datetime.now(UTC)
+        while (copy := _folder(project) / f"{op}-{target}-{time:%Y%m%d-%H%M%S}.jsonl").exists():
+            time += timedelta(seconds=1)
+        files.write_file(copy, path.read_bytes())
 
 
 def count_variants(project: Project, op: str, target: str, since: float, until: float) -> int:

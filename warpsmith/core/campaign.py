@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from warpsmith.core import gate_rules
 from warpsmith.core.base import Minute, Model, Name, Sha256, Slug
-from warpsmith.core.evaluation import Evaluation, Verdict
+from warpsmith.core.evaluation import Evaluation, Interval, Verdict
 from warpsmith.core.metrics import METRICS
 from warpsmith.core.profile import Profile
 from warpsmith.core.spend import Spend
@@ -177,6 +177,59 @@ class Plan(Model):
         return self
 
 
+ContenderEnd = Literal["refused", "failed", "correct", "screened", "raced", "chosen"]
+"""End of a contender: equal to another one, no version that is right, not timed, timed in a screen, timed in the
+race beside the other fast ones, or sent to the gate."""
+
+
+class ScreenedSpeedup(Model):
+    """Speedup of a contender over the best version in a screen; it decides who is judged, and no verdict."""
+
+    speedup: float = Field(gt=0)
+    """Geometric mean of the paired speedups over the workloads."""
+    interval: Interval
+    """Its 95 % interval."""
+
+
+class Contender(Model):
+    """One of several versions with different hypotheses that a round designed at once."""
+
+    number: int = Field(ge=1)
+    """Number among the round's contenders."""
+    plan: Plan
+    """Its hypothesis."""
+    copy_name: str | None = None
+    """Name of the copy of its file next to the record; null if it left none."""
+    sha256: Sha256 | None = None
+    """Hash of that copy."""
+    end: ContenderEnd
+    """Last stage that it reached."""
+    reason: str
+    """Reason for its end, as the lab states it."""
+    screen: ScreenedSpeedup | None = None
+    """Result of its last screen; null if it was not timed."""
+
+
+class Contenders(Model):
+    """Contenders of the open round: `contenders.json`, written when the candidate is chosen among them."""
+
+    chosen: int = Field(ge=1)
+    """Number of the one that became the candidate."""
+    contenders: tuple[Contender, ...] = Field(min_length=1)
+    """All of them, in order."""
+
+    @property
+    def candidate(self) -> Contender:
+        """The one that was chosen."""
+        return next(contender for contender in self.contenders if contender.number == self.chosen)
+
+    @model_validator(mode="after")
+    def _chosen_one(self) -> Self:
+        if [each.number for each in self.contenders if each.end == "chosen"] != [self.chosen]:
+            raise ValueError(f"contender {self.chosen} must be the one that was chosen")
+        return self
+
+
 class Movement(Model):
     """Change of the plan's metric, compared with the prediction."""
 
@@ -313,6 +366,8 @@ class RoundRecord(Model):
     """Number of files of the version that were judged: those that did not build, and the one of the evaluation."""
     tried: int = Field(default=0, ge=0, exclude_if=lambda value: value == 0)
     """Number of variants that `warpsmith try` ran between plan and verdict, from which the version was chosen."""
+    contenders: tuple[Contender, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """Versions that were designed at once, the judged one among them; absent if it was designed alone."""
     draw: EntryDraw | None = Field(default=None, exclude_if=lambda value: value is None)
     """Entries that fit it best, shown and withheld; absent if the campaign is no experiment."""
     spent: tuple[Spend, ...] = ()
@@ -330,6 +385,11 @@ class RoundRecord(Model):
     def verdict(self) -> Verdict:
         """Verdict on the version: that of the evaluation, or ROLLBACK after a strike."""
         return Verdict.ROLLBACK if self.struck else self.evaluation.decision.verdict
+
+    @property
+    def lost(self) -> tuple[Contender, ...]:
+        """Contenders of the round that were not judged."""
+        return tuple(contender for contender in self.contenders if contender.end != "chosen")
 
     @property
     def unexplained(self) -> bool:

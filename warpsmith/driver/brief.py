@@ -232,6 +232,11 @@ def _failed_rounds(state: CampaignState) -> Iterator[str]:
     for record in failed[-TRIED:]:
         outcome = "struck" if record.struck else "rolled back"
         yield f"Tried and {outcome} in round {record.round}: {_failure(record)}"
+    lost = [(record, contender) for record in state.visible for contender in record.lost]
+    for record, contender in lost[-TRIED:]:
+        hypothesis = format.plain(contender.plan.hypothesis, LONGEST // 2).rstrip(".")
+        reason = format.plain(contender.reason, LONGEST // 2).rstrip(".")
+        yield f"Lost to {record.solution} in round {record.round}, not judged: {hypothesis}. {reason}."
 
 
 def _failure(record: RoundRecord) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
 from warpsmith.campaign.rounds.due_phase import DuePhase
 from warpsmith.campaign.rounds.state import CampaignState
 from warpsmith.core.campaign import Plan, Selection
+from warpsmith.core.spend import Spend
+from warpsmith.driver.contenders.recipe import Recipe
 from warpsmith.driver.proposal import LessonProposal
 
 
@@ -42,3 +45,21 @@ class Designer(Protocol):
 
     def finished(self, state: CampaignState) -> str | None:
         """Return the reason why the designer has no further proposal, or None if it has one."""
+
+
+class ContenderDesigner(Designer, Protocol):
+    """Designer that can plan several contenders of a round, whose versions other processes design."""
+
+    def plan_beside(
+        self, state: CampaignState, step: DuePhase, others: Sequence[Plan], refused: str = ""
+    ) -> Plan | None:
+        """Propose a hypothesis that differs from the plans of the round's other contenders; None if there is none.
+
+        The notes of `step` describe them too.
+        """
+
+    def recipe(self, left: int) -> Recipe:
+        """Return what creates the designer of one version, with its share of the budget: one of `left` shares."""
+
+    def charge(self, recipe: Recipe | None, spends: Sequence[Spend]) -> None:
+        """Count what a designer has cost that was created by `recipe`, or by an earlier run if that is None."""

@@ -5,8 +5,9 @@ Only the design is prepared; everything is measured and judged. A draft that a c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import yaml
 from pydantic import Field, ValidationError
@@ -16,9 +17,16 @@ from warpsmith.campaign.rounds.due_phase import DuePhase
 from warpsmith.campaign.rounds.state import CampaignState
 from warpsmith.core.base import Model
 from warpsmith.core.campaign import Plan, Selection
+from warpsmith.core.spend import Spend
 from warpsmith.core.text import describe_error
+from warpsmith.driver.contenders.difference import is_new_plan
+from warpsmith.driver.contenders.recipe import Recipe
 from warpsmith.driver.proposal import LessonProposal
 from warpsmith.errors import MissingInput, Misuse
+
+if TYPE_CHECKING:
+    from warpsmith.campaign.history.store import Campaign
+    from warpsmith.core.text import Tell
 
 Sentence = Annotated[str, Field(min_length=10)]
 """Text that is too long for a placeholder."""
@@ -63,6 +71,7 @@ class DraftsDesigner:
             suffix = languages.get(self.language).suffix
         except Misuse as error:
             raise Misuse(f"{folder} is not named after the language of its drafts. {error}") from error
+        self._folder = folder
         self.drafts = tuple(sorted(folder.glob(f"*{suffix}")))
         self._by_digest = {files.file_sha256(path): path for path in self.drafts}
         if not self.drafts:
@@ -77,9 +86,24 @@ class DraftsDesigner:
         """Return the plan of the next draft."""
         return self.read_page(self._next(state)).plan
 
+    def plan_beside(
+        self, state: CampaignState, step: DuePhase, others: Sequence[Plan], refused: str = ""
+    ) -> Plan | None:
+        """Return the plan of the next draft that differs from the others' plans; None if there is none."""
+        plans = (self.read_page(draft).plan for draft in self._drafts_left(state))
+        return next((plan for plan in plans if is_new_plan(plan, others)), None)
+
+    def recipe(self, left: int) -> Recipe:
+        """Return what creates this designer again."""
+        return Recipe(factory=f"{__name__}:create_drafts_designer", arguments={"folder": str(self._folder)})
+
+    def charge(self, recipe: Recipe | None, spends: Sequence[Spend]) -> None:
+        """Count nothing: drafts cost nothing."""
+
     def design(self, state: CampaignState, step: DuePhase, path: Path, refused: str = "") -> None:
-        """Copy the next draft to `path`."""
-        files.write_file(path, self._next(state).read_bytes())
+        """Copy the draft of the plan to `path`, or the next one if the plan is of none."""
+        planned = (draft for draft in self._drafts_left(state) if self._is_planned(draft, state.open.plan))
+        files.write_file(path, next(planned, self._next(state)).read_bytes())
 
     def learn(self, state: CampaignState, step: DuePhase, refused: str = "") -> LessonProposal:
         """Return the lesson of the draft's page, if it has one and the knowledge gate has not refused it."""
@@ -100,8 +124,15 @@ class DraftsDesigner:
         return None if self._drafts_left(state) else f"all {len(self.drafts)} drafts have been played"
 
     def _drafts_left(self, state: CampaignState) -> list[Path]:
+        """List the drafts to play: no round judged them or, among its contenders, found them slower or wrong."""
         played = {record.snapshot_sha256 for record in state.records}
+        for record in state.records:
+            beaten = record.evaluation.correct
+            played |= {each.sha256 for each in record.lost if each.sha256 and (beaten or each.end == "failed")}
         return [path for digest, path in self._by_digest.items() if digest not in played]
+
+    def _is_planned(self, draft: Path, plan: Plan | None) -> bool:
+        return plan is not None and draft.with_suffix(".yaml").is_file() and self.read_page(draft).plan == plan
 
     def _next(self, state: CampaignState) -> Path:
         left = self._drafts_left(state)
@@ -126,3 +157,8 @@ class DraftsDesigner:
             raise Misuse(f"{path} does not validate: {describe_error(error)}.") from error
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             raise Misuse(f"{path} cannot be read: {describe_error(error)}; correct it.") from error
+
+
+def create_drafts_designer(campaign: Campaign, tell: Tell, folder: str) -> DraftsDesigner:
+    """Create the designer in a process of its own."""
+    return DraftsDesigner(Path(folder))

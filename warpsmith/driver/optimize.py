@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 from warpsmith.campaign import lab_requests
 from warpsmith.campaign.history import store
@@ -14,9 +15,11 @@ from warpsmith.campaign.history.store import Campaign
 from warpsmith.campaign.rounds import attempts, lessons, open_round, resume, state
 from warpsmith.campaign.rounds.due_phase import DuePhase, find_due_phase
 from warpsmith.campaign.rounds.state import CampaignState
+from warpsmith.core.campaign import Plan
 from warpsmith.core.text import Tell
 from warpsmith.driver import suspect
-from warpsmith.driver.designer import Designer
+from warpsmith.driver.contenders.contenders_round import ContendersRound
+from warpsmith.driver.designer import ContenderDesigner, Designer
 from warpsmith.driver.proposal import LessonProposal
 from warpsmith.errors import AgentStopped, CorruptRecord, MachineFailed, Misuse
 from warpsmith.project import Project
@@ -37,8 +40,16 @@ class LoopProgress:
     """Receives a finished step and its result in a few words."""
 
 
-def run_loop(campaign: Campaign, designer: Designer, progress: LoopProgress | None = None) -> CampaignState:
+def run_loop(
+    campaign: Campaign, designer: Designer, progress: LoopProgress | None = None, contenders: int = 1
+) -> CampaignState:
     """Run the loop under the campaign's lock; first repair what an earlier run left.
+
+    Args:
+        campaign: the campaign.
+        designer: source of its proposals; a `ContenderDesigner` for more than one contender.
+        progress: callbacks for its progress.
+        contenders: number of versions that a round designs at once; the baseline is designed alone.
 
     Raises:
         Busy: another process holds the campaign.
@@ -60,6 +71,9 @@ def run_loop(campaign: Campaign, designer: Designer, progress: LoopProgress | No
                 last = current.open.invalid[-1].decision.reason.rstrip(".")
                 raise MachineFailed(f"The machine failed {MOST_INVALID} judgements, most recently: {last}.")
             progress.begin(step)
+            if step.step == "plan" and contenders > 1 and not current.open.contenders:
+                _plan_contenders(campaign, designer, step, progress, contenders)
+                continue
             progress.end(step, _do_step(campaign, designer, current, step, progress.tell))
             earlier = 0 if step.phase == "LEARN" else earlier
 
@@ -120,6 +134,19 @@ def _do_step(campaign: Campaign, designer: Designer, current: CampaignState, ste
             raise Misuse(f"The loop has no step `{other}`.")
 
 
+def _plan_contenders(
+    campaign: Campaign, designer: Designer, step: DuePhase, progress: LoopProgress, count: int
+) -> None:
+    """Design several versions at once and take the plan of the one that the gate judges."""
+
+    def report(line: str) -> None:
+        progress.end(step, line)
+
+    work = ContendersRound(campaign, cast("ContenderDesigner", designer), count, step, report, progress.tell)
+    plan = work.run()
+    report(_describe_plan(plan))
+
+
 def _propose(campaign: Campaign, designer: Designer, current: CampaignState, step: DuePhase) -> str:
     """Ask for a proposal and record it; a refused one is sent back while the designer has attempts left."""
     refused = ""
@@ -140,15 +167,21 @@ def _select(campaign: Campaign, designer: Designer, current: CampaignState, step
 
 
 def _plan(campaign: Campaign, designer: Designer, current: CampaignState, step: DuePhase, refused: str) -> str:
-    plan = designer.plan(current, step, refused)
+    contenders = current.open.contenders
+    plan = contenders.candidate.plan if contenders else designer.plan(current, step, refused)
     open_round.record_plan(campaign, plan)
+    return _describe_plan(plan)
+
+
+def _describe_plan(plan: Plan) -> str:
     return f"{plan.hypothesis} Predicted {plan.predicted_gain:+.0%}."
 
 
 def _design(campaign: Campaign, designer: Designer, current: CampaignState, step: DuePhase, refused: str) -> str:
     if current.solution is None:
         raise Misuse(f"{campaign.name}: no language is selected.")
-    designer.design(current, step, current.solution.path, refused)
+    if not open_round.take_contender(current):
+        designer.design(current, step, current.solution.path, refused)
     afterwards = state.read_state(campaign)
     if not designer.fixes and attempts.is_unchanged(current.solution, afterwards.open.attempts):
         open_round.concede_attempt(campaign)

@@ -10,6 +10,7 @@ from posixpath import relpath
 from urllib.parse import quote
 
 from warpsmith.core import spend
+from warpsmith.core.campaign import ScreenedSpeedup
 from warpsmith.core.evaluation import Aggregate, Comparison, Interval
 
 ABSENT = "-"
@@ -112,7 +113,7 @@ def interval(value: Interval) -> Md:
     return Md(f"[{_ratio(value.low)}, {_ratio(value.high)}]")
 
 
-def speedup(value: Aggregate | Comparison | None) -> Md:
+def speedup(value: Aggregate | Comparison | ScreenedSpeedup | None) -> Md:
     """Format a speedup with its interval: `1.83x [1.79, 1.87]`."""
     return Md(ABSENT if value is None else f"{factor(value.speedup)} {interval(value.interval)}")
 

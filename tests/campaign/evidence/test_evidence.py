@@ -6,6 +6,7 @@ import hashlib
 import shutil
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -313,6 +314,7 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
     asked.workloads = [("small", "representative"), ("large", "full")]
     monkeypatch.setattr(rerun.definition_file, "load_definition", load)
+    monkeypatch.setattr(lab_requests, "lease_target", lambda *_, **__: nullcontext())
     monkeypatch.setattr(lab_requests, "lab_request", request)
     monkeypatch.setattr(lab_requests, "judge_request", judge)
     return asked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -172,6 +173,7 @@ def test_an_outcome_under_another_definition_is_refused(campaign: store.Campaign
 def test_a_campaign_without_a_context_stays_here(
     project: Project, there: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(lab_requests, "lease_target", lambda *_, **__: nullcontext())
     monkeypatch.setattr(lab_requests, "lab_request", lambda *_, **options: options)
     monkeypatch.setattr(lab_requests, "judge_request", lambda request: request["judgement"])
     assert judge(start.start_campaign(project, OP, "cpu", "toy")) == 3

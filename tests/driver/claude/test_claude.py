@@ -18,7 +18,7 @@ from warpsmith.driver.claude import agents as claude_agents
 from warpsmith.driver.claude import designer as claude
 from warpsmith.driver.claude import process as claude_process
 from warpsmith.driver.claude.reply import AgentReply
-from warpsmith.errors import MachineLacks, MissingInput, Misuse
+from warpsmith.errors import AgentStopped, MachineLacks, MissingInput, Misuse
 
 sdk = pytest.importorskip("claude_agent_sdk")
 PLUGIN = projects.SHIPPED
@@ -161,3 +161,26 @@ def test_a_review_with_an_invented_figure_is_sent_back(tmp_path: Path, monkeypat
     assert "1.25x" in review.reason
     assert asked[0] == ""
     assert "`9.7x`" in asked[1]
+
+
+def test_contenders_share_what_is_left_of_the_budget(tmp_path: Path):
+    campaign = SimpleNamespace(project=projects.find_project(tmp_path), name="c")
+    designer = claude.ClaudeDesigner(campaign, "m-1", budget=8.0)
+    designer.charge(None, [AgentReply(result=result(total_cost_usd=2.0)).spend("DESIGN", "an-earlier-run")])
+    first, second = designer.recipe(3), designer.recipe(2)
+    assert (first.budget, second.budget) == (2.0, 2.0)
+    assert designer._budget_left() == 2.0
+    designer.charge(None, [AgentReply(result=result(total_cost_usd=2.0)).spend("LEARN", "reviewer")])
+    with pytest.raises(AgentStopped, match=r"budget of \$8.00 is spent"):
+        designer.recipe(1)
+    designer.charge(first, [AgentReply(result=result(total_cost_usd=0.5)).spend("DESIGN", "kernel-designer")])
+    assert designer._budget_left() == 1.5
+    made = second.create(campaign, print)
+    assert (made._budget, made._settings.model) == (2.0, "m-1")
+
+
+def test_without_a_budget_contenders_have_none(tmp_path: Path):
+    campaign = SimpleNamespace(project=projects.find_project(tmp_path), name="c")
+    recipe = claude.ClaudeDesigner(campaign).recipe(2)
+    assert recipe.budget is None
+    assert recipe.create(campaign, print)._budget is None

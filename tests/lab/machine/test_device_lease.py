@@ -90,3 +90,52 @@ os.kill(os.getpid(), 9)
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -9
     with lease_device(CPU, pytest.fail):
         pass
+
+
+def test_checks_share_a_device_and_a_timing_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_lease, "_POLL_SECONDS", 0.01)
+    order, lines = [], list[str]()
+
+    def time_alone() -> None:
+        with lease_device(CPU, lines.append):
+            order.append("timing")
+
+    with lease_device(CPU, pytest.fail, shared=True), lease_device(CPU, pytest.fail, shared=True):
+        other = threading.Thread(target=time_alone)
+        other.start()
+        while not lines:
+            other.join(0.01)
+        order.append("checks")
+    other.join(10)
+    assert order == ["checks", "timing"]
+
+
+def test_checks_take_a_free_gpu_first() -> None:
+    with lease_device(H100, pytest.fail, shared=True) as first:
+        os.environ.pop("CUDA_VISIBLE_DEVICES")
+        with lease_device(H100, pytest.fail, shared=True) as second:
+            os.environ.pop("CUDA_VISIBLE_DEVICES")
+            with lease_device(H100, pytest.fail, shared=True) as third:
+                assert (first, second, third) == ("GPU-a", "GPU-c", "GPU-a")
+
+
+def test_a_process_that_has_used_cuda_stays_on_its_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_lease, "_last_device", [])
+    assert device_lease.count_devices(H100) == 2
+    with lease_device(H100) as first:
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+        with lease_device(H100) as second:
+            assert (first, second) == ("GPU-a", "GPU-c")
+    monkeypatch.setattr(device_lease, "_has_used_cuda", lambda: True)
+    with lease_device(H100) as again:
+        assert again == "GPU-c"
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert (device_lease.count_devices(H100), device_lease.count_devices(CPU)) == (2, 1)  # of new processes
+
+
+def test_a_part_of_a_gpu_is_a_device_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    part = SimpleNamespace(name="NVIDIA H100 80GB HBM3", uuid="MIG-1")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-1")
+    monkeypatch.setattr(device_lease.identity, "visible_gpu", lambda: part)
+    with lease_device(H100) as device:
+        assert device == "MIG-1"

@@ -6,6 +6,8 @@ what is missing, in this order: record, knowledge entry, commit, removal of the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from warpsmith import files
 from warpsmith.campaign import experiment, texts, tries
 from warpsmith.campaign.history import lineage, records, solutions, store
@@ -17,7 +19,7 @@ from warpsmith.campaign.rounds.due_phase import find_due_phase
 from warpsmith.campaign.rounds.lessons import PreparedLesson
 from warpsmith.campaign.rounds.state import CampaignState, read_state
 from warpsmith.core.base import this_minute
-from warpsmith.core.campaign import EntryDraw, Plan, RoundOutcome, RoundRecord, Selection
+from warpsmith.core.campaign import Contenders, EntryDraw, Plan, RoundOutcome, RoundRecord, Selection
 from warpsmith.core.claims.quantities import Quantities
 from warpsmith.core.evaluation import Evaluation, Verdict
 from warpsmith.core.profile import Profile
@@ -97,16 +99,50 @@ def record_plan(campaign: Campaign, plan: Plan) -> None:
     """Finish STRATEGIZE.
 
     Raises:
-        Misuse: it is not due, stagnation demands more, a text invents a figure, or no such entry is visible.
+        Misuse: it is not due, stagnation demands more, a text invents a figure, no such entry is visible, or a
+            contender was chosen and this is not its plan.
     """
     state = read_state(campaign)
+    _refuse_plan(state, plan)
+    campaign.write_part("plan", plan)
+
+
+def _refuse_plan(state: CampaignState, plan: Plan) -> None:
+    campaign = state.campaign
     _require(state, "plan")
+    contenders = state.open.contenders
+    if contenders and plan != contenders.candidate.plan:
+        raise Misuse(
+            f"Contender {contenders.chosen} of this round was chosen, so its plan stands;"
+            f" go on with `warpsmith optimize {campaign.manifest.target_op} --resume`."
+        )
     if plan.entries:
         experiment.load_catalog(campaign.project, campaign).require(plan.entries)
     texts.refuse_faults(campaign.project, texts.plan_texts(plan), round_quantities(state, plan))
     if state.open.selection:
         stagnation.refuse_plan(state.stagnation, state.visible, plan, state.open.selection)
-    campaign.write_part("plan", plan)
+
+
+def record_contenders(campaign: Campaign, contenders: Contenders, copies: Mapping[str, bytes]) -> None:
+    """Record the contenders of the round with the files in `copies`, by name, and take the chosen one's plan.
+
+    Raises:
+        Misuse: the plan is not due, or it is refused.
+    """
+    _refuse_plan(read_state(campaign), contenders.candidate.plan)
+    for name, content in copies.items():
+        files.write_file(campaign.open / name, content)
+    campaign.write_part("contenders", contenders)
+    record_plan(campaign, contenders.candidate.plan)
+
+
+def take_contender(state: CampaignState) -> bool:
+    """Write the version of the chosen contender to its place; False if there is none, or the gate had it."""
+    contenders, solution = state.open.contenders, state.solution
+    if contenders is None or contenders.candidate.copy_name is None or solution is None or state.open.attempts:
+        return False
+    files.write_file(solution.path, (state.campaign.open / contenders.candidate.copy_name).read_bytes())
+    return True
 
 
 def record_verdict(campaign: Campaign, evaluation: Evaluation) -> None:
@@ -222,7 +258,14 @@ def file_round(campaign: Campaign) -> StoredRound | None:
 def round_quantities(state: CampaignState, plan: Plan | None = None) -> Quantities:
     """Collect what the campaign's records and the open round support; `plan` is the one to be recorded."""
     opened = state.open
-    parts = (state.current_profile, plan or opened.plan, opened.verdict, opened.profile_after, opened.outcome)
+    parts = (
+        state.current_profile,
+        opened.contenders,
+        plan or opened.plan,
+        opened.verdict,
+        opened.profile_after,
+        opened.outcome,
+    )
     return texts.quantities_of(state.campaign.manifest, *state.records, *parts)
 
 
@@ -246,6 +289,7 @@ def _publish(state: CampaignState, lesson: PreparedLesson) -> StoredRound:
         lesson=lesson.lesson,
         attempts=opened.attempt_count + (opened.verdict not in opened.attempts),
         tried=_count_tried(state),
+        contenders=opened.contenders.contenders if opened.contenders else (),
         draw=_fitting_draw(state, solution.language),
         spent=opened.spent,
         opened=state.records[-1].closed if state.rounds else campaign.manifest.created,
@@ -255,11 +299,11 @@ def _publish(state: CampaignState, lesson: PreparedLesson) -> StoredRound:
     snapshot = campaign.open / solution.snapshot
     if not records.has_content(snapshot, record.snapshot_sha256):
         raise campaign.ledger.corrupt(snapshot, "is not the file that was judged")
-    no_verdicts = [
-        path for kind in ("invalid", "attempt") for path in sorted(campaign.open.glob(f"{kind}-*.json"))
+    paths = [
+        path for kind in ("invalid-*.json", "attempt-*.json", "contender-*") for path in campaign.open.glob(kind)
     ]
-    judgements = {path.name: path.read_bytes() for path in no_verdicts}
-    return campaign.ledger.publish(record.round, record, {**judgements, record.snapshot: snapshot.read_bytes()})
+    attached = {path.name: path.read_bytes() for path in sorted(paths)}
+    return campaign.ledger.publish(record.round, record, {**attached, record.snapshot: snapshot.read_bytes()})
 
 
 def _fitting_draw(state: CampaignState, language: str) -> EntryDraw | None:

@@ -13,7 +13,16 @@ from warpsmith.campaign.history.store import Campaign
 from warpsmith.campaign.rounds import stagnation
 from warpsmith.campaign.rounds.lessons import PreparedLesson
 from warpsmith.core.base import Model
-from warpsmith.core.campaign import Closure, Masks, Plan, RoundOutcome, RoundRecord, Selection, Stagnation
+from warpsmith.core.campaign import (
+    Closure,
+    Contenders,
+    Masks,
+    Plan,
+    RoundOutcome,
+    RoundRecord,
+    Selection,
+    Stagnation,
+)
 from warpsmith.core.evaluation import Evaluation
 from warpsmith.core.profile import Profile
 from warpsmith.core.spend import Spend
@@ -21,6 +30,7 @@ from warpsmith.core.spend import Spend
 PARTS: dict[str, type[Model]] = {
     "profile": Profile,
     "selection": Selection,
+    "contenders": Contenders,
     "plan": Plan,
     "verdict": Evaluation,
     "profile_after": Profile,
@@ -52,6 +62,8 @@ class OpenRound:
     """Attempts at VERIFY that failed because of the machine."""
     attempts: tuple[Evaluation, ...] = ()
     """Attempts at VERIFY whose version did not build."""
+    contenders: Contenders | None = None
+    """STRATEGIZE and DESIGN of several versions at once; None if the version is designed alone."""
     attempt_count: int = 0
     """Number of attempts in the round; one whose file is gone counts."""
     spent: tuple[Spend, ...] = ()

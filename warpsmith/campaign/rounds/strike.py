@@ -60,5 +60,5 @@ def _drop_plan(state: CampaignState) -> None:
             " first close it with `warpsmith next`."
         )
     # In reverse order, and before the strike: after a crash the open round is sound and only has fewer parts.
-    for name in ("plan", "selection", "profile"):
+    for name in ("plan", "contenders", "selection", "profile"):
         state.campaign.drop_part(name)

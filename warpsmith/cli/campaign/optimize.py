@@ -56,6 +56,14 @@ def optimize_command(
     max_budget_usd: Annotated[
         float | None, typer.Option(help="Most dollars that `claude` may cost in this run.", min=0.01)
     ] = None,
+    parallel: Annotated[
+        int,
+        typer.Option(
+            help="Versions with different hypotheses that a round designs at once; the gate judges the fastest.",
+            min=1,
+            max=8,
+        ),
+    ] = 1,
     model: Annotated[
         str | None,
         typer.Option(help="Model of all agents of `claude`; by default the one that each agent's page names."),
@@ -87,6 +95,7 @@ def optimize_command(
 
     project = find_project()
     designer = designer or _default_designer(recording, drafts)
+    _refuse_parallel(parallel, designer, context)
     create, first_language = _select_designer(designer, recording, drafts, model, max_budget_usd)
     settings: dict[str, object] = {
         "git": git,
@@ -96,7 +105,8 @@ def optimize_command(
     }
     replay = {"recording": recording, "drafts": drafts}
     replay_options = "".join(f" --{option} {folder}" for option, folder in replay.items() if folder)
-    continue_command = f"warpsmith optimize {op} --designer {designer}{replay_options}"
+    parallel_option = f" --parallel {parallel}" if parallel > 1 else ""
+    continue_command = f"warpsmith optimize {op} --designer {designer}{replay_options}{parallel_option}"
     switches = {"from-scratch": from_scratch or None, "experiment": experiment or None}
     if resume or campaign:
         options = {"language": language, "context": context, **settings, **switches}
@@ -113,6 +123,8 @@ def optimize_command(
             )
         settings |= {"context": contexts.chosen_context(project, context), **switches}
         chosen = _start_campaign(project, op, kind, start_in, settings, f"{continue_command} --resume")
+    if parallel > 1:
+        _refuse_unscreened(chosen)
     define_result = "continued" if resume or campaign else CHECKED
     _run_campaign(
         chosen,
@@ -120,6 +132,7 @@ def optimize_command(
         designer,
         define_result,
         f"{continue_command} --campaign {campaign}" if campaign else f"{continue_command} --resume",
+        contenders=parallel,
     )
 
 
@@ -175,6 +188,28 @@ def _select_designer(
         return _drafts_designer(drafts)
     _refuse_options({"drafts": drafts}, "The recorded designer plays no drafts")
     return _recorded_designer(recording)
+
+
+def _refuse_parallel(parallel: int, designer: str, context: str | None) -> None:
+    """Refuse several versions at once where they cannot be planned apart or timed side by side."""
+    if parallel == 1:
+        return
+    if designer == "recorded":
+        raise Misuse("The recorded designer plays one round after the other; omit --parallel.")
+    if context:
+        raise Misuse("--parallel screens versions on this machine only; omit --context or --parallel.")
+
+
+def _refuse_unscreened(campaign: Campaign) -> None:
+    """Refuse several versions at once in a campaign that decides by what a screen does not measure here."""
+    manifest = campaign.manifest
+    if manifest.context:
+        raise Misuse(
+            f"{campaign.name} is judged in the context {manifest.context}, and --parallel screens versions on"
+            " this machine only; omit --parallel."
+        )
+    if manifest.objective == "energy":
+        raise Misuse(f"{campaign.name} decides by energy, and --parallel screens by time; omit --parallel.")
 
 
 def _claude_designer(
@@ -259,6 +294,7 @@ def _run_campaign(
     define_result: str,
     continue_command: str,
     duration: Duration | None = None,
+    contenders: int = 1,
 ) -> None:
     """Run the loop, the final race and the report; if it stops early, print the state and how to continue."""
     from warpsmith.campaign.rounds import state
@@ -268,7 +304,7 @@ def _run_campaign(
     console.tell(f"{DESIGNERS[name]}; every measurement and every verdict is made now, on this machine.")
     stderr.print(_progress_line("", "DEFINE", f"{campaign.name}: {define_result}"))
     try:
-        _run_rounds(campaign, create, stderr, duration)
+        _run_rounds(campaign, create, stderr, duration, contenders)
     except AgentStopped as error:
         raise AgentStopped(f"{error} {_stop_summary(campaign, continue_command)}") from error
     except KeyboardInterrupt:
@@ -282,7 +318,11 @@ def _run_campaign(
 
 
 def _run_rounds(
-    campaign: Campaign, create: DesignerFactory, stderr: Console, duration: Duration | None = None
+    campaign: Campaign,
+    create: DesignerFactory,
+    stderr: Console,
+    duration: Duration | None = None,
+    contenders: int = 1,
 ) -> None:
     from warpsmith.campaign import lab_requests
     from warpsmith.campaign.history import store
@@ -297,7 +337,7 @@ def _run_rounds(
 
         designer = create(campaign, tell)
         progress = LoopProgress(lambda step: tell(f"round {step.round}  {step.phase}"), tell, end)
-        current = run(campaign, designer, progress)
+        current = run(campaign, designer, progress, contenders)
         if current.best is None:
             raise MissingInput(f"{campaign.name} has no accepted version; see {campaign.folder}.")
         with store.hold_campaign(campaign, "final race"):

@@ -53,13 +53,17 @@ def ceiling_command(
     """Measure and record the ceilings of this machine; takes some seconds on an idle machine."""
     from warpsmith.lab.calibration import measurement as measuring
     from warpsmith.lab.calibration.ceiling import UNSTEADY
+    from warpsmith.lab.machine import device_lease
     from warpsmith.lab.machine import hardware as pages
     from warpsmith.lab.machine.measurement_store import measurement_path
     from warpsmith.project import find_project
 
     project = find_project()
     chosen = pages.read_target_page(project, target).target if target else pages.require_local_target(project)
-    with console.progress(durations.duration_of(project, f"ceiling {chosen.id}")) as tell:
+    with (
+        console.progress(durations.duration_of(project, f"ceiling {chosen.id}")) as tell,
+        device_lease.lease_device(chosen, tell),
+    ):
         measurement = measuring.record_measurement(project, chosen, tell)
     console.out_json(measurement) if as_json else _print_ceilings(measurement)
     unsteady = [name for name, ceiling in measurement.ceilings.items() if ceiling.spread > UNSTEADY]

@@ -125,7 +125,10 @@ def _race_operator(
     manifest = version.standalone_manifest(racing, op, solution, device)
     chosen = () if ALL in (peers or [ALL]) else tuple(peers or ())
     job = f"race {op}, {' '.join((*chosen, *(workloads or ()))) or 'everything'}"
-    with console.progress(durations.duration_of(project, job)) as tell:
+    with (
+        console.progress(durations.duration_of(project, job)) as tell,
+        lab_requests.lease_target(project, device, tell),
+    ):
         request = lab_requests.lab_request(
             racing, manifest, solution, tell, sets=lab_requests.EVERYTHING, peers=chosen
         )

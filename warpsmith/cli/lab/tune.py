@@ -39,7 +39,7 @@ def tune_command(
     op, base = lab_requests.locate_version(project, solution)
     manifest = version.standalone_manifest(project, op, base, target)
     sets = lab_requests.EVERYTHING if shapes == "full" else ("representative",)
-    with console.progress() as tell:
+    with console.progress() as tell, lab_requests.lease_target(project, manifest.target, tell):
         tuning, text = lab.tune_version(
             lab_requests.lab_request(project, manifest, base, tell, sets=sets), seconds
         )

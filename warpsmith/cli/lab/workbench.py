@@ -87,7 +87,7 @@ def try_command(
     from warpsmith.cli import console
     from warpsmith.errors import MachineLacks, Misuse
     from warpsmith.interchange.reference_import import import_reference
-    from warpsmith.lab.machine import hardware
+    from warpsmith.lab.machine import device_lease, hardware
     from warpsmith.lab.operator import definition_file
     from warpsmith.lab.tuning import variants
     from warpsmith.lab.tuning.phases import check_stamps
@@ -110,6 +110,7 @@ def try_command(
     files = [Path(op), *(kernels or [])] if reference else kernels or []
     tried, hidden = variants.list_variants(files, variants.parse_sweep(sweep)), (project.devlog,)
     with (
+        device_lease.lease_device(page.target, console.tell),
         start_host(
             page.target.kind, tried, hidden, project.root / ".warpsmith" / "compiled"
         ) as host,  # it imports PyTorch while this process does too

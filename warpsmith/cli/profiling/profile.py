@@ -105,9 +105,9 @@ def _profile_version(
                 summary = lab_requests.profile_due_version(due, tell, workload, full=full)
         else:
             folder = project.root / ".warpsmith" / store.PROFILES / op
-            summary = explain.explain_version(
-                lab_requests.lab_request(project, manifest, candidate, tell), folder, workload, full=full
-            )
+            with lab_requests.lease_target(project, manifest.target, tell):
+                request = lab_requests.lab_request(project, manifest, candidate, tell)
+                summary = explain.explain_version(request, folder, workload, full=full)
     if as_json:
         console.out_json(summary)
     else:

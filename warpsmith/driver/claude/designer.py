@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -27,6 +28,7 @@ from warpsmith.driver.claude import query as claude_query
 from warpsmith.driver.claude.agents import Agent
 from warpsmith.driver.claude.query import Question, RunSettings
 from warpsmith.driver.claude.reply import AgentReply
+from warpsmith.driver.contenders.recipe import Recipe
 from warpsmith.driver.proposal import LessonProposal
 from warpsmith.errors import AgentStopped, Misuse
 from warpsmith.lab.machine import hardware
@@ -95,6 +97,8 @@ class ClaudeDesigner:
         self._budget = budget
         self._tell = tell
         self._spends: list[Spend] = []
+        self._reserved = 0.0
+        """Dollars that the designers of contenders may still cost."""
         self._answer = ""
         self._last_review: tuple[int, str] = (0, "")
 
@@ -122,6 +126,25 @@ class ClaudeDesigner:
         """Return the orchestrator's plan."""
         prompt = claude_prompts.plan_prompt(state, step, self._refusal(refused))
         return self._propose("STRATEGIZE", prompt, Plan, "optimization-catalog")
+
+    def plan_beside(
+        self, state: CampaignState, step: DuePhase, others: Sequence[Plan], refused: str = ""
+    ) -> Plan | None:
+        """Return the orchestrator's plan; the notes of `step` name the others."""
+        return self.plan(state, step, refused)
+
+    def recipe(self, left: int) -> Recipe:
+        """Return what creates a designer like this one with its share of what is left of the budget."""
+        budget = self._budget_left()
+        share = None if budget is None else budget / left
+        self._reserved += share or 0.0
+        arguments: dict[str, str | float | None] = {"model": self._settings.model}
+        return Recipe(factory=f"{__name__}:create_claude_designer", arguments=arguments, budget=share)
+
+    def charge(self, recipe: Recipe | None, spends: Sequence[Spend]) -> None:
+        """Count what a contender's designer has cost in place of what was reserved for it."""
+        self._reserved -= (recipe.budget or 0.0) if recipe else 0.0
+        self._spends += spends
 
     def design(self, state: CampaignState, step: DuePhase, path: Path, refused: str = "") -> None:
         """Have the specialist write the version. A draft of an interrupted session is named to the next one."""
@@ -252,7 +275,7 @@ class ClaudeDesigner:
     def _budget_left(self) -> float | None:
         if self._budget is None:
             return None
-        left = self._budget - self.spent.usd
+        left = self._budget - self.spent.usd - self._reserved
         if left <= 0:
             raise self._out_of_budget()
         return left
@@ -280,6 +303,13 @@ class ClaudeDesigner:
 
     def _draft(self, solution: Solution) -> Path:
         return self._campaign.open / f"draft-{solution.snapshot}"
+
+
+def create_claude_designer(
+    campaign: Campaign, tell: Tell, model: str | None = None, budget: float | None = None
+) -> ClaudeDesigner:
+    """Create the designer of a contender in a process of its own."""
+    return ClaudeDesigner(campaign, model, budget, tell)
 
 
 def _set_aside(path: Path, before: bytes | None, draft: Path) -> None:

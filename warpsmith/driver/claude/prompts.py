@@ -8,7 +8,7 @@ from warpsmith.campaign.history import solutions
 from warpsmith.campaign.rounds.due_phase import DuePhase
 from warpsmith.campaign.rounds.state import CampaignState
 from warpsmith.campaign.status import campaign_status
-from warpsmith.core.campaign import RoundRecord
+from warpsmith.core.campaign import Contender, RoundRecord
 from warpsmith.core.profile import Profile
 from warpsmith.driver.answers.profile import describe_profile
 from warpsmith.driver.brief import write_brief
@@ -72,10 +72,13 @@ def lesson_prompt(state: CampaignState, step: DuePhase, finding: str, refused: s
         " or `refute` with the entry's id and the note, or `nothing` with the reason."
     )
     verdict, outcome, plan = state.open.verdict, state.open.outcome, state.open.plan
+    contenders = state.open.contenders.contenders if state.open.contenders else ()
+    lost = [contender for contender in contenders if contender.end != "chosen"]
     facts_of_round = [
         f"Version: {state.solution.name}" if state.solution else "",
         f"Plan: {plan.model_dump_json(exclude_defaults=True)}" if plan else "Plan: none, this is the baseline.",
         f"Verdict: {verdict.decision.verdict}: {verdict.decision.reason}" if verdict else "",
+        *map(_contender_line, lost),
         f"Failed: {facts.first_failure(verdict)}" if verdict and facts.first_failure(verdict) else "",
         f"Outcome: {outcome.model_dump_json(exclude={'stagnation'})}" if outcome else "",
     ]
@@ -118,7 +121,13 @@ def _history(state: CampaignState) -> str:
 def _round_line(record: RoundRecord) -> str:
     gain = format.gain(record.outcome.gain)
     summary = f"{record.plan.category}, {facts.verdict_text(record)}, gain {gain}: {record.plan.hypothesis}"
-    return f"- Round {record.round}, {record.solution}, {summary} Finding: {facts.key_finding(record)}"
+    line = f"- Round {record.round}, {record.solution}, {summary} Finding: {facts.key_finding(record)}"
+    return _lines((line, *map(_contender_line, record.lost)))
+
+
+def _contender_line(contender: Contender) -> str:
+    result = f"{contender.plan.category}, {contender.end}: {contender.plan.hypothesis}"
+    return f"  - Contender {contender.number}, not judged, {result} {contender.reason}"
 
 
 def _profile_text(state: CampaignState, profile: Profile | None) -> str:

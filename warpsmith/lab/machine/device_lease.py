@@ -1,14 +1,16 @@
-"""Leases of devices: one job at a time on each GPU, and on the CPU, among those of a user on a machine."""
+"""Leases of devices: one timing at a time on each GPU, and on the CPU, among those of a user on a machine."""
 
 from __future__ import annotations
 
+import fcntl
+import itertools
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-from filelock import FileLock, Timeout
+from pathlib import Path
 
 from warpsmith.core.hardware import Target
 from warpsmith.core.text import Tell
@@ -19,47 +21,90 @@ from warpsmith.user_state import user_state_folder
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _CPU = "cpu"
 _POLL_SECONDS = 0.2
+_last_device: list[str] = []
+"""Device of this process's last lease: a process that has used CUDA cannot move to another GPU."""
 
 
 @contextmanager
-def lease_device(target: Target, tell: Tell = lambda _: None) -> Iterator[str]:
+def lease_device(target: Target, tell: Tell = lambda _: None, *, shared: bool = False) -> Iterator[str]:
     """Hold a free device of a target; yield its UUID, or `cpu`. A GPU becomes the only one that CUDA sees.
 
     It waits until a device is free. The lease ends with this process at the latest.
 
+    Args:
+        target: kind of device.
+        tell: receives a line if it waits.
+        shared: True for work that times nothing, which others of that kind do not disturb.
+
     Raises:
         MachineLacks: the target is a GPU, and this machine has none of its kind.
     """
-    devices = _matching_gpus(target) if target.kind == "gpu" else [_CPU]
-    device, lock = _first_free(devices, tell)
+    device, lock = _first_free(_usable_devices(target), tell, shared)
     visible = os.environ.get(_VISIBLE)
     if device != _CPU:
         os.environ[_VISIBLE] = device
+        _last_device[:] = [device]
     try:
         yield device
     finally:
-        lock.release()
+        fcntl.flock(lock, fcntl.LOCK_UN)  # a process that was forked meanwhile has it too
+        os.close(lock)
         if device != _CPU:
             os.environ.pop(_VISIBLE, None)
             os.environ.update({} if visible is None else {_VISIBLE: visible})
 
 
-def _first_free(devices: list[str], tell: Tell) -> tuple[str, FileLock]:
+def count_devices(target: Target) -> int:
+    """Count the devices of a target that new processes can lease at once; raises as `lease_device`."""
+    return len(_matching_gpus(target)) if target.kind == "gpu" else 1
+
+
+def _first_free(devices: list[str], tell: Tell, shared: bool) -> tuple[str, int]:
     folder = user_state_folder() / "devices"
     folder.mkdir(parents=True, exist_ok=True)
     waited = False
+    modes = (fcntl.LOCK_EX, fcntl.LOCK_SH) if shared else (fcntl.LOCK_EX,)  # first one that nobody uses
     while True:
-        for device in devices:
-            lock = FileLock(folder / f"{device}.lock", thread_local=False)
-            try:
-                lock.acquire(timeout=0)
-            except Timeout:
-                continue
-            return device, lock
+        for mode, device in itertools.product(modes, devices):
+            lock = _try_lock(folder / f"{device}.lock", mode)
+            if lock is not None and (not shared or _set_mode(lock, fcntl.LOCK_SH)):
+                return device, lock
         if not waited:
             tell(f"waiting until another judgement ends on {' or '.join(devices)}")
             waited = True
         time.sleep(_POLL_SECONDS)
+
+
+def _try_lock(path: Path, mode: int) -> int | None:
+    lock = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    return lock if _set_mode(lock, mode) else None
+
+
+def _set_mode(lock: int, mode: int) -> bool:
+    """Take a lock, or change its mode; a lock that another process has taken is closed."""
+    try:
+        fcntl.flock(lock, mode | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return False
+    return True
+
+
+def _usable_devices(target: Target) -> list[str]:
+    """List the devices of a target; only its own one where this process has used CUDA."""
+    if target.kind != "gpu":
+        return [_CPU]
+    gpus = _matching_gpus(target)
+    if not _has_used_cuda():
+        return gpus
+    first = identity.visible_gpu()
+    own = _last_device or ([first.uuid] if first else [])
+    return [gpu for gpu in gpus if gpu in own] or gpus
+
+
+def _has_used_cuda() -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and bool(torch.cuda.is_initialized())
 
 
 def _matching_gpus(target: Target) -> list[str]:
@@ -72,6 +117,9 @@ def _matching_gpus(target: Target) -> list[str]:
         for index, uuid, name in gpus
         if identity.matches_target(target, name) and (chosen is None or chosen & {index, uuid})
     ]
+    part = None if uuids else identity.visible_gpu()  # a part of a GPU, which nvidia-smi does not list
+    if part and identity.matches_target(target, part.name):
+        return [part.uuid]
     if not uuids:
         names = ", ".join(sorted({name for _, _, name in gpus})) or "none"
         raise MachineLacks(f"This machine has no GPU of the target `{target.id}`; it has: {names}.")
