@@ -10,7 +10,8 @@ import hashlib
 import os
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 TEMPORARY_PREFIX = ".tmp-"
@@ -49,12 +50,9 @@ def hide_from_git(folder: Path, patterns: str = "*") -> None:
 def append_line(path: Path, line: str) -> None:
     """Add a line to the end of a file, which need not exist, in one write."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    try:
+    with _opened(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND) as descriptor:
         os.write(descriptor, f"{line}\n".encode())
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def publish_folder(files: dict[str, str | bytes], folder: Path) -> None:
@@ -144,11 +142,8 @@ def sweep_unfinished(folder: Path) -> list[Path]:
 
 def sync_folder(folder: Path) -> None:
     """Make the names in `folder` survive a power failure."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
+    with _opened(folder, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _remove_abandoned(folder: Path) -> None:
@@ -165,10 +160,20 @@ def _temporary(path: Path) -> Path:
 
 def _write_synced(path: Path, content: str | bytes) -> None:
     data = memoryview(content.encode() if isinstance(content, str) else content)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-    try:
+    with _opened(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as descriptor:
         while data:
             data = data[os.write(descriptor, data) :]
         os.fsync(descriptor)
+
+
+@contextmanager
+def _opened(path: Path, flags: int) -> Iterator[int]:
+    """Open a file for system calls on its descriptor; an error of theirs names the file."""
+    descriptor = os.open(path, flags, 0o644)
+    try:
+        yield descriptor
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
     finally:
         os.close(descriptor)

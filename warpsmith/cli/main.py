@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-import errno
 import sys
-from pathlib import Path
+from contextlib import suppress
 from typing import Annotated, NoReturn
 
 import typer
@@ -21,19 +20,7 @@ from warpsmith.cli.program import extract as program_extract
 from warpsmith.cli.program import graph
 from warpsmith.cli.program import regions as program_regions
 from warpsmith.cli.program import trial as program_trial
-from warpsmith.errors import MachineLacks, WarpsmithError
-
-_FILE_SYSTEM_REFUSALS = {
-    errno.EACCES,
-    errno.EPERM,
-    errno.EROFS,
-    errno.ENOSPC,
-    errno.EDQUOT,
-    errno.ENOTDIR,
-    errno.EISDIR,
-    errno.ENAMETOOLONG,
-}
-"""Errors of the file system that a user can correct; any other `OSError` is a bug and is not hidden."""
+from warpsmith.errors import WarpsmithError
 
 app = typer.Typer(
     name="warpsmith",
@@ -120,22 +107,12 @@ def main() -> None:
     except WarpsmithError as error:
         _exit_with(error)
     except OSError as error:
-        if error.errno not in _FILE_SYSTEM_REFUSALS:
-            raise
-        _exit_with(_file_system_error(error))
+        from warpsmith.system_faults import describe_os_error
 
-
-def _file_system_error(error: OSError) -> MachineLacks:
-    """Return the error for a user; for a temporary file it names the folder."""
-    from warpsmith.files import TEMPORARY_PREFIX
-
-    path = Path(str(error.filename)) if error.filename else Path("The file to write")
-    location = path.parent if path.name.startswith(TEMPORARY_PREFIX) else path
-    return MachineLacks(
-        f"{location}: {error.strerror}; earlier files are unchanged; correct this, then run the command again."
-    )
+        _exit_with(describe_os_error(error))
 
 
 def _exit_with(error: WarpsmithError) -> NoReturn:
-    sys.stderr.write(f"warpsmith: {error}\n")
+    with suppress(OSError):  # the terminal may be gone
+        sys.stderr.write(f"warpsmith: {error}\n")
     sys.exit(error.exit_code)

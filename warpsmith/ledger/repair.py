@@ -10,7 +10,7 @@ from pathlib import Path
 
 from warpsmith import files
 from warpsmith.core.base import Model
-from warpsmith.errors import CorruptRecord
+from warpsmith.errors import CorruptRecord, UnreadableRecord
 from warpsmith.ledger.store import QUARANTINE, Ledger, R, StoredRecord, chain_faults
 
 
@@ -44,6 +44,8 @@ def quarantine_records(
             yield from prepare(number)
             sound.append(stored := ledger.read(number))
             yield from finish(stored)
+        except UnreadableRecord:
+            raise
         except CorruptRecord as error:
             yield _quarantine_record(ledger, number, str(error).split(";", maxsplit=1)[0])
     for stored, fault in chain_faults(sound):
@@ -77,6 +79,8 @@ def drop_unreadable_parts(
         try:
             part = ledger.read_model(ledger.open / name, parts[name])
             corrupt = part is not None and not sound(name, part)
+        except UnreadableRecord:
+            raise
         except CorruptRecord:
             corrupt = True
         if corrupt:
@@ -89,6 +93,8 @@ def drop_unreadable(ledger: Ledger[R], path: Path, model: type[Model]) -> Iterat
     """Move a file to the quarantine if it does not read; yield one sentence if it moved."""
     try:
         ledger.read_model(path, model)
+    except UnreadableRecord:
+        raise
     except CorruptRecord:
         yield from quarantine_file(ledger, path)
 
