@@ -22,7 +22,8 @@ HEAD = """\
 # Commands
 
 Every command prints its own help with `-h`, and `warpsmith --install-completion` completes commands in your shell.
-Data goes to stdout, messages for people go to stderr. [faults.md](faults.md) says what to do about an error. Exit codes:
+Data goes to stdout, messages for people go to stderr.
+[faults.md](faults.md) says what to do about an error. Exit codes:
 
 | code | meaning |
 |---|---|

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import sys
+import warnings
 from contextlib import suppress
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -20,7 +21,7 @@ from warpsmith.cli.program import extract as program_extract
 from warpsmith.cli.program import graph
 from warpsmith.cli.program import regions as program_regions
 from warpsmith.cli.program import trial as program_trial
-from warpsmith.errors import WarpsmithError
+from warpsmith.errors import LeftOut, WarpsmithError
 
 app = typer.Typer(
     name="warpsmith",
@@ -100,6 +101,7 @@ def _reduced_app(name: str) -> typer.Typer:
 
 def main() -> None:
     """Run the command; `warpsmith.errors` lists the exit codes."""
+    _tell_left_out_once()
     if sentence := skew.describe_skew():
         sys.stderr.write(f"warpsmith: {sentence}\n")
     try:
@@ -110,6 +112,20 @@ def main() -> None:
         from warpsmith.system_faults import describe_os_error
 
         _exit_with(describe_os_error(error))
+
+
+def _tell_left_out_once() -> None:
+    """Name each file that does not read once, in a sentence, however many parts of a command meet it."""
+    show = warnings.showwarning
+
+    def tell(message: Warning | str, category: type[Warning], *location: Any, **more: Any) -> None:  # noqa: ANN401
+        if issubclass(category, LeftOut):
+            sys.stderr.write(f"warpsmith: {message}\n")
+        else:
+            show(message, category, *location, **more)
+
+    warnings.simplefilter("once", LeftOut)
+    warnings.showwarning = tell
 
 
 def _exit_with(error: WarpsmithError) -> NoReturn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +17,7 @@ from warpsmith.campaign.history import records as order
 from warpsmith.campaign.history.store import Campaign
 from warpsmith.core.campaign import RoundRecord
 from warpsmith.core.race import RaceRecord
-from warpsmith.errors import CorruptRecord, Misuse
+from warpsmith.errors import CorruptRecord, LeftOut
 from warpsmith.knowledge import index
 from warpsmith.ledger.store import RECORD
 from warpsmith.project import Project
@@ -36,7 +37,6 @@ def render_campaign(campaign: Campaign) -> list[Path]:
 
     Raises:
         CorruptRecord: a record of this campaign is corrupt; nothing was written.
-        Misuse: the manifest of a campaign of the project is invalid; nothing was written.
     """
     return _render(campaign.project, campaign)
 
@@ -46,7 +46,6 @@ def render_all(project: Project) -> list[Path]:
 
     Raises:
         CorruptRecord: a record is corrupt; nothing was written.
-        Misuse: a manifest is invalid; nothing was written.
     """
     return _render(project)
 
@@ -73,17 +72,14 @@ def _render(project: Project, only: Campaign | None = None) -> list[Path]:
 def expected_pages(project: Project) -> dict[Path, str]:
     """Return every page under the devlog as the records give it now, except for campaigns with corrupt records.
 
-    Plots are not drawn. A calibration page that shows no plot on disk keeps the reason for that.
-
-    Raises:
-        Misuse: the manifest of a campaign is invalid.
+    Plots are not drawn. A calibration page that shows no plot on disk keeps the reason for that. Where a manifest
+    does not read, the pages about all campaigns are left out.
     """
-    campaigns = store.list_campaigns(project)
+    campaigns, errors = store.read_campaigns(project)
     rows = [_row(campaign) for campaign in campaigns]
     predictions = project.devlog / calibration.NAME
-    pages = _overviews(
-        project, rows, "" if _shows_plot(predictions, calibration.PLOT) else plots.plots_unavailable()
-    )
+    missing_plot = "" if _shows_plot(predictions, calibration.PLOT) else plots.plots_unavailable()
+    pages = {} if errors else _overviews(project, rows, missing_plot)
     for campaign, row in zip(campaigns, rows, strict=True):
         if not row.unreadable:
             with suppress(CorruptRecord):  # a rerun may be incomplete
@@ -155,7 +151,8 @@ def _best_versions(project: Project, operators: Iterable[str]) -> dict[tuple[str
     """Return the hash of the best version by operator and target, as far as records can be read."""
     hashes: dict[tuple[str, str], str] = {}
     for op in operators:
-        with suppress(CorruptRecord, Misuse):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LeftOut)  # the campaign's own row says it
             hashes |= {
                 (op, target): best.sha256 for target, best in choice.best_versions_by_target(project, op).items()
             }

@@ -16,7 +16,7 @@ from warpsmith.core.base import Model, Name, Sha256, Slug
 from warpsmith.core.evaluation import REFERENCE, Aggregate, Evaluation
 from warpsmith.core.evidence import Claim
 from warpsmith.core.hardware import Target
-from warpsmith.errors import MissingInput
+from warpsmith.errors import CorruptRecord, MissingInput
 from warpsmith.lab.machine import hardware, identity
 from warpsmith.lab.operator import definition_file
 from warpsmith.project import Project
@@ -82,9 +82,7 @@ def rank_versions(project: Project, op: str) -> dict[str, list[BestVersion]]:
     speedups over the reference wins, over the workloads that all of them were timed on; without common workloads,
     the latest judgement wins.
 
-    Raises:
-        CorruptRecord: a record of such a campaign is corrupt.
-        Misuse: a campaign's manifest cannot be read.
+    A campaign with a file that does not read is left out, with a warning of the class LeftOut.
     """
     heads_by_target = _heads_by_target(project, op)
     versions = project.kernels / op
@@ -104,8 +102,12 @@ def read_judgement(project: Project, version: BestVersion) -> Evaluation:
 def _heads_by_target(project: Project, op: str) -> dict[str, list[_JudgedVersion]]:
     digest = definition_file.definition_sha256(project.definition_path(op))
     heads_by_target: dict[str, list[_JudgedVersion]] = {}
-    for campaign in _campaigns(project, op):
-        head = _judged_head(campaign, digest)
+    for campaign in store.list_campaigns(project, op):
+        try:
+            head = _judged_head(campaign, digest)
+        except CorruptRecord as error:
+            store.warn_left_out(error)
+            continue
         if head is not None:
             heads_by_target.setdefault(campaign.manifest.target, []).append(head)
     return heads_by_target
@@ -120,9 +122,9 @@ def accepted_versions(project: Project, op: str, target: str) -> list[BestVersio
     digest, versions = definition_file.definition_sha256(project.definition_path(op)), project.kernels / op
     earlier = [
         judged
-        for campaign in _campaigns(project, op)
+        for campaign in store.list_campaigns(project, op)
         if campaign.manifest.target == target
-        for stored in _accepted_rounds(campaign)[:-1]
+        for stored in _earlier_rounds(campaign)
         if (judged := _judged_version(campaign, stored, digest)) is not None
     ]
     earlier.sort(key=lambda judged: judged.evaluation.provenance.measured, reverse=True)
@@ -182,11 +184,6 @@ class _JudgedVersion:
         return [version]
 
 
-def _campaigns(project: Project, op: str) -> Iterator[Campaign]:
-    for folder in sorted(path.parent for path in (project.devlog / op).glob(f"*/{store.MANIFEST}")):
-        yield store.read_campaign(project, folder)
-
-
 def _accepted_rounds(campaign: Campaign) -> list[StoredRound]:
     """Return the accepted rounds that no rerun refuted; a refuted version leaves its place to its parent."""
     reruns = stored_evaluations.campaign_renewals(campaign)
@@ -196,6 +193,15 @@ def _accepted_rounds(campaign: Campaign) -> list[StoredRound]:
         for entry in campaign.closed_rounds()
         if entry.record.verdict.accepted and entry.folder.name not in refuted
     ]
+
+
+def _earlier_rounds(campaign: Campaign) -> list[StoredRound]:
+    """Return the accepted rounds before the head; none of a campaign with a file that does not read, whose head
+    warned of it."""
+    try:
+        return _accepted_rounds(campaign)[:-1]
+    except CorruptRecord:
+        return []
 
 
 def _judged_head(campaign: Campaign, digest: str) -> _JudgedVersion | None:

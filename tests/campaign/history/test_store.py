@@ -130,13 +130,6 @@ def test_a_folder_is_not_said_to_be_missing(project: Project) -> None:
         lab_requests.locate_version(project, project.kernels / OP)
 
 
-@pytest.mark.parametrize("text", ["", "campaign: [", "campaign: x\nextra: 1\n"])
-def test_bad_manifest_is_named(campaign: store.Campaign, text: str) -> None:
-    (campaign.folder / "manifest.yaml").write_text(text)
-    with pytest.raises(Misuse, match=r"manifest\.yaml does not read: .*; correct it"):
-        store.find_campaign(campaign.project)
-
-
 def test_versions_of_other_campaigns_are_not_taken_again(project: Project) -> None:
     first = start.start_campaign(project, OP, "cpu", "toy")
     script = Script({"v1": "ACCEPT", "v2": "ACCEPT", "v3": "ROLLBACK"})

@@ -26,13 +26,11 @@ def check_evidence(
         rendered: text of every page that is rendered from records, as rendering gives it now; a page that is
             not on disk is no finding.
         ledgers: ledgers of other features, whose records are to be whole and signed too.
-
-    Raises:
-        Misuse: a campaign's manifest does not read.
     """
     judged, stale = stored_evaluations.list_evaluations(project)
     # A record that does not read is stale as well, and so is a page that cites it.
-    doubtful = {project.root / finding.path: finding.path for finding in stale}
+    damaged = [project.root / finding.path for finding in stale]
+    doubtful = {path: project.relative(path) for path in damaged if path.name != store.MANIFEST}
     older = []
     best = best_rounds(judged)
     for stored in judged:
@@ -112,7 +110,7 @@ def best_rounds(judged: Sequence[StoredEvaluation]) -> list[StoredEvaluation]:
 def _vanished_parts(project: Project) -> list[Stale]:
     """List the parts of open rounds that were written and are gone or were edited."""
     stale = []
-    for campaign in store.list_campaigns(project):
+    for campaign in store.read_campaigns(project)[0]:
         try:
             lines = campaign.journal()
         except CorruptRecord as error:
@@ -141,7 +139,7 @@ def _ledger_faults(project: Project, others: Sequence[Ledger[Any]]) -> list[Stal
         faults += [
             stored_evaluations.corrupt_finding(project, path, error) for path, error in ledger.read_sound()[1]
         ]
-    for ledger in (*(campaign.ledger for campaign in store.list_campaigns(project)), *others):
+    for ledger in (*(campaign.ledger for campaign in store.read_campaigns(project)[0]), *others):
         for path, fault in ledger.signature_faults():
             shown_path = project.relative(path)
             faults.append(Stale(path=shown_path, message=f"{shown_path} {fault}; restore it from git."))

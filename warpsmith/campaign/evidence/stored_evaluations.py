@@ -82,9 +82,10 @@ def find_evaluation(project: Project, path: Path) -> StoredEvaluation:
 
 
 def list_evaluations(project: Project) -> tuple[list[StoredEvaluation], list[Stale]]:
-    """List every evaluation that reads, and a finding for each that does not; raises Misuse on a bad manifest."""
-    judged, stale = [], []
-    for campaign in store.list_campaigns(project):
+    """List every evaluation that reads, and a finding for each record and manifest that does not."""
+    campaigns, errors = store.read_campaigns(project)
+    judged, stale = [], [corrupt_finding(project, path, error) for path, error in errors.items()]
+    for campaign in campaigns:
         sound, corrupt = _read_campaign(campaign)
         judged += sound
         stale += corrupt

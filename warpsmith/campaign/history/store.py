@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import os
+import warnings
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
-import yaml
-from pydantic import ValidationError
-
-from warpsmith.campaign.history import journal, records, stopping
+from warpsmith.campaign.history import journal, manifests, records, stopping
 from warpsmith.campaign.history.journal import JournalLine
+from warpsmith.campaign.history.manifests import MANIFEST as MANIFEST
 from warpsmith.campaign.history.records import RoundLedger, StoredRound
 from warpsmith.core.base import Model
 from warpsmith.core.campaign import Closure, Manifest, Masks, RoundRecord
 from warpsmith.core.spend import Spend, Spending
-from warpsmith.core.text import describe_error
-from warpsmith.errors import CorruptRecord, Misuse
+from warpsmith.errors import CorruptRecord, LeftOut, Misuse
 from warpsmith.ledger.lock import LOCK, hold_lock
 from warpsmith.ledger.store import write_model
 from warpsmith.project import Project
 
-MANIFEST, MASKS, CLOSED = "manifest.yaml", "masks.json", "closed.json"
+MASKS, CLOSED = "masks.json", "closed.json"
 PROFILES = "profiles"
 """Folder of the reports behind a campaign's profiles."""
 SPENT = "spent"
@@ -132,24 +130,36 @@ def hold_campaign(campaign: Campaign, command: str) -> AbstractContextManager[No
 
 
 def read_campaign(project: Project, folder: Path) -> Campaign:
-    """Read the campaign in a folder.
+    """Read the campaign in a folder; raises CorruptRecord if its manifest does not read."""
+    return Campaign(project, folder, manifests.read_manifest(folder))
 
-    Raises:
-        Misuse: its manifest does not read.
+
+def list_campaigns(project: Project, op: str = "*") -> list[Campaign]:
+    """List the campaigns of a project or of one operator by operator and name.
+
+    One whose manifest does not read is left out, with a warning of the class LeftOut.
     """
-    path = folder / MANIFEST
-    try:
-        manifest = Manifest.model_validate(yaml.safe_load(path.read_text()))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, ValidationError) as error:
-        raise Misuse(f"{path} does not read: {describe_error(error)}; correct it.") from error
-    if manifest.campaign != folder.name:
-        raise Misuse(f"{path} belongs to campaign `{manifest.campaign}`; give the folder that name.")
-    return Campaign(project, folder, manifest)
+    campaigns, errors = read_campaigns(project, op)
+    for error in errors.values():
+        warn_left_out(error)
+    return campaigns
 
 
-def list_campaigns(project: Project) -> list[Campaign]:
-    """List every campaign of the project by operator and name; raises Misuse."""
-    return [read_campaign(project, folder) for folder in _folders(project)]
+def read_campaigns(project: Project, op: str = "*") -> tuple[list[Campaign], dict[Path, CorruptRecord]]:
+    """Read the campaigns of a project or of one operator; return also the manifests that do not read, each with
+    its error."""
+    campaigns, errors = [], {}
+    for folder in manifests.campaign_folders(project, op):
+        try:
+            campaigns.append(read_campaign(project, folder))
+        except CorruptRecord as error:
+            errors[folder / MANIFEST] = error
+    return campaigns, errors
+
+
+def warn_left_out(error: CorruptRecord) -> None:
+    """Warn of a file that does not read, without which a command goes on."""
+    warnings.warn(f"{error} Its campaign is left out until then.", LeftOut, stacklevel=3)
 
 
 def find_campaign(project: Project, name: str | None = None) -> Campaign:
@@ -160,15 +170,18 @@ def find_campaign(project: Project, name: str | None = None) -> Campaign:
 
     Raises:
         Misuse: no campaign matches, or several do.
+        CorruptRecord: the manifest of the one that matches does not read.
     """
-    folders = _folders(project)
+    folders = manifests.campaign_folders(project)
     name = name or os.environ.get(ENVIRONMENT)
     if name:
         matches = [folder for folder in folders if folder.name == name]
         if not matches:
             raise Misuse(f"No campaign `{name}`; {_list_names(folders)}.")
         return read_campaign(project, matches[0])
-    campaigns = [read_campaign(project, folder) for folder in folders]
+    campaigns = (
+        [read_campaign(project, folder) for folder in folders] if len(folders) == 1 else list_campaigns(project)
+    )
     unfinished = [c for c in campaigns if not is_finished(c)] if len(campaigns) > 1 else campaigns
     if len(unfinished) == 1:
         return unfinished[0]
@@ -195,10 +208,6 @@ def is_finished(campaign: Campaign) -> bool:
     except CorruptRecord:
         return False
     return stopping.recorded_stop(campaign.manifest, rounds) is not None
-
-
-def _folders(project: Project) -> list[Path]:
-    return sorted(path.parent for path in project.devlog.glob(f"*/*/{MANIFEST}"))
 
 
 def _list_names(folders: list[Path]) -> str:

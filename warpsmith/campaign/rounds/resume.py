@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from warpsmith import files
 from warpsmith.campaign.evidence.stored_evaluations import RERUNS
-from warpsmith.campaign.history import journal, lineage, records, solutions
+from warpsmith.campaign.history import journal, lineage, manifests, records, solutions, store
 from warpsmith.campaign.history.records import StoredRound
 from warpsmith.campaign.history.store import MASKS, SPENT, Campaign
 from warpsmith.campaign.rounds import lessons, open_round
@@ -26,7 +26,9 @@ from warpsmith.core.spend import Spending
 from warpsmith.errors import CorruptRecord, Misuse
 from warpsmith.ledger import repair
 from warpsmith.ledger.git import campaign_ref
+from warpsmith.ledger.lock import LOCK, hold_lock
 from warpsmith.ledger.store import RECORD
+from warpsmith.project import Project
 
 
 def resume_campaign(campaign: Campaign) -> list[str]:
@@ -36,6 +38,29 @@ def resume_campaign(campaign: Campaign) -> list[str]:
         Misuse: git or the knowledge refuses a remaining action; the message says what to correct.
     """
     return list(_resume(campaign))
+
+
+def restore_manifests(project: Project, name: str | None) -> list[str]:
+    """Restore the manifest of the campaign of this name, without a name all that do not read, and return what was
+    done. Only a named one that cannot be restored is an error; each other one is left out with a warning.
+
+    Raises:
+        CorruptRecord: no commit holds the manifest of the campaign of this name.
+        Busy: another process holds the campaign.
+    """
+    actions: list[str] = []
+    for path in store.read_campaigns(project)[1]:
+        folder = path.parent
+        if name in (None, folder.name):
+            with hold_lock(
+                folder / LOCK, folder.name, "warpsmith resume", f"warpsmith resume --campaign {folder.name}"
+            ):
+                try:
+                    actions += manifests.restore_manifest(project, folder)
+                except CorruptRecord:
+                    if name:
+                        raise
+    return actions
 
 
 def _resume(campaign: Campaign) -> Iterator[str]:
