@@ -16,6 +16,7 @@ from pathlib import Path
 
 from warpsmith import files, project
 from warpsmith.errors import MissingInput
+from warpsmith.passed_environment import tool_environment
 from warpsmith.uplift import submission
 from warpsmith.uplift.models import Cell, DeviceCall
 from warpsmith.user_state import user_state_folder
@@ -125,7 +126,7 @@ def _environment(folder: Path, cell: Cell, scratch: Path) -> dict[str, str]:
     python = scratch / "python3"
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     python.chmod(stat.S_IRWXU)
-    variables = {**os.environ, "PYTHONUNBUFFERED": "1", "WARPSMITH_PYTHON": sys.executable}
+    variables = {**tool_environment(), "PYTHONUNBUFFERED": "1", "WARPSMITH_PYTHON": sys.executable}
     paths = [str(scratch), os.environ.get("PATH", "")]
     if cell.arm.startswith("plugin"):
         paths.insert(0, str(folder.resolve() / "bin"))

@@ -30,7 +30,6 @@ _SEED = 20260115
 def main(arguments: Sequence[str] | None = None) -> int:
     """Profile what the arguments name; return the exit code of the kind of error that ended it."""
     options = _parser().parse_args(arguments)
-    target_program.forget_secrets()
     try:
         _profile(options)
     except WarpsmithError as error:
