@@ -23,6 +23,11 @@ from warpsmith.cli.program import regions as program_regions
 from warpsmith.cli.program import trial as program_trial
 from warpsmith.errors import LeftOut, WarpsmithError
 
+_READING = frozenset(
+    "answer brief context doctor hardware hook knowledge next route schema status use".split() + ["evidence check"]
+)
+"""Commands that write nothing, so that they remove nothing either."""
+
 app = typer.Typer(
     name="warpsmith",
     cls=listing.PanelGroup,
@@ -104,6 +109,7 @@ def main() -> None:
     _tell_left_out_once()
     if sentence := skew.describe_skew():
         sys.stderr.write(f"warpsmith: {sentence}\n")
+    _sweep(sys.argv[1:])
     try:
         _reduced_app(sys.argv[1] if len(sys.argv) > 1 else "")()
     except WarpsmithError as error:
@@ -112,6 +118,20 @@ def main() -> None:
         from warpsmith.system_faults import describe_os_error
 
         _exit_with(describe_os_error(error))
+
+
+def _sweep(arguments: list[str]) -> None:
+    """Remove what killed commands left, unless the command only reads; it never keeps the command from running."""
+    if not arguments or arguments[0].startswith("-") or _READING & {arguments[0], " ".join(arguments[:2])}:
+        return
+    from warpsmith.project import find_project
+    from warpsmith.temporary import sweep_abandoned
+
+    project = None
+    with suppress(WarpsmithError, OSError):
+        project = find_project()
+    with suppress(OSError):
+        sweep_abandoned(project)
 
 
 def _tell_left_out_once() -> None:

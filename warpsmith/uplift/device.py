@@ -17,6 +17,7 @@ from pathlib import Path
 from warpsmith import files, project
 from warpsmith.errors import MissingInput
 from warpsmith.passed_environment import tool_environment
+from warpsmith.temporary import TemporaryFolder
 from warpsmith.uplift import submission
 from warpsmith.uplift.models import Cell, DeviceCall
 from warpsmith.user_state import user_state_folder
@@ -92,7 +93,7 @@ def _kept_log(folder: Path) -> Path:
 
 def _run(folder: Path, cell: Cell) -> tuple[DeviceCall, str]:
     started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="warpsmith-uplift-") as scratch, tempfile.TemporaryFile() as stream:
+    with TemporaryFolder("uplift") as scratch, tempfile.TemporaryFile() as stream:
         process = subprocess.Popen(
             ["bash", REQUEST],
             cwd=folder,

@@ -30,6 +30,7 @@ from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.languages.base import EntersLibrary, LibraryEntry, Run
 from warpsmith.packages import require_torch
+from warpsmith.temporary import TemporaryFolder
 from warpsmith.use import choice, native_launch, shape_choice
 from warpsmith.use.arguments import Arguments
 from warpsmith.use.choice import BestVersion
@@ -284,7 +285,7 @@ def _cache_folder() -> Path:
 
 @functools.cache
 def _process_folder(cache: Path | None = None) -> tempfile.TemporaryDirectory[str]:
-    folder = tempfile.TemporaryDirectory(prefix="warpsmith-")
+    folder = TemporaryFolder()
     if cache:
         _LOG.info("compiled code is not cached: %s is not writable", cache)
         with contextlib.suppress(OSError):  # Files that cannot be read are compiled again.

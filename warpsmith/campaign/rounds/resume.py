@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-import psutil
 from pydantic import ValidationError
 
 from warpsmith import files
@@ -28,6 +26,7 @@ from warpsmith.ledger import repair
 from warpsmith.ledger.git import campaign_ref
 from warpsmith.ledger.lock import LOCK, hold_lock
 from warpsmith.ledger.store import RECORD
+from warpsmith.ownership import is_abandoned
 from warpsmith.project import Project
 
 
@@ -113,17 +112,12 @@ def _finish_close(campaign: Campaign) -> Iterator[str]:
         return
     for folder in lessons.lesson_folders(campaign, lesson):
         for stray in sorted(folder.glob(f"{files.TEMPORARY_PREFIX}*")):
-            if _is_abandoned(stray):  # other campaigns write here too, under locks of their own
+            if is_abandoned(stray):  # other campaigns write here too, under locks of their own
                 stray.unlink(missing_ok=True)
                 yield f"removed {stray.name}, which an interrupted write left"
     stored = open_round.file_round(campaign)
     if stored:
         yield f"round {stored.record.round} was being closed: finished it"
-
-
-def _is_abandoned(stray: Path) -> bool:
-    match = re.search(r"-(\d+)-[0-9a-f]+$", stray.name)
-    return match is not None and not psutil.pid_exists(int(match[1]))
 
 
 def _finish_strike(stored: StoredRound) -> Iterator[str]:

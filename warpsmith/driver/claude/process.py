@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from shlex import quote
 from warpsmith.errors import MachineLacks
 from warpsmith.packages import install_command
 from warpsmith.passed_environment import agent_environment
+from warpsmith.temporary import TemporaryFolder
 
 _TIED_START = """
 import ctypes, os, signal, sys
@@ -53,7 +53,7 @@ def launcher() -> Iterator[Path]:
         MachineLacks: the CLI is missing.
     """
     cli = _cli()
-    with tempfile.TemporaryDirectory(prefix="warpsmith-") as folder:
+    with TemporaryFolder() as folder:
         path = Path(folder) / "claude"
         # The SDK adds its own variables to this process's, so the rest is removed here.
         withheld = quote(" ".join(sorted(set(os.environ) - set(agent_environment()))))

@@ -14,7 +14,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -33,6 +32,7 @@ from warpsmith.lab.workers.scratch import remove_scratch
 from warpsmith.languages.base import Build
 from warpsmith.languages.shared import tool
 from warpsmith.passed_environment import tool_environment
+from warpsmith.temporary import TemporaryFolder
 
 PRINT_LIMIT = 1000
 """Number of errors after which a tool stops printing; it continues to count."""
@@ -130,8 +130,8 @@ def run_sanitizers(
     report(f"sanitizers: {', '.join(workload.name for workload in workloads)}")
     nonce = secrets.token_hex(16)
     with (
-        tempfile.TemporaryDirectory(prefix="warpsmith-sanitizers-") as folder,
-        tempfile.TemporaryDirectory(prefix="warpsmith-sanitizers-said-") as output,
+        TemporaryFolder("sanitizers") as folder,
+        TemporaryFolder("sanitizers-said") as output,
     ):
         prepared = Path(folder).resolve() / "prepared"
         _prepare(prepared, file, build, language, workloads)

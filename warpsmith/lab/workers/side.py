@@ -36,6 +36,7 @@ from warpsmith.lab.workers.zygote import WITNESS
 from warpsmith.languages.base import Build
 from warpsmith.packages import install_command
 from warpsmith.passed_environment import candidate_environment
+from warpsmith.temporary import TemporaryFolder
 
 _START_SECONDS = 120.0
 _WATCH_SECONDS = 0.1
@@ -93,7 +94,7 @@ class WorkerHost:
         """
         keep_freed_memory()
         self._channel, zygote_end = Channel.pair()
-        self._folder = tempfile.TemporaryDirectory(prefix="warpsmith-")
+        self._folder = TemporaryFolder()
         preload = list(_PRELOADED)
         if device != "cpu" or interpret:
             preload += [module for name in languages.names() for module in languages.get(name).preloaded]
