@@ -19,7 +19,7 @@ NEEDED = (
     "TRITON_CACHE_DIR",
     "OMP_NUM_THREADS",
 )
-SOME = {name: "1" for name in (*SECRETS, *NEEDED, "ANTHROPIC_API_KEY", "HTTPS_PROXY", "LC_TIME", "WARPSMITH_HITS")}
+SOME = dict.fromkeys((*SECRETS, *NEEDED, "ANTHROPIC_API_KEY", "HTTPS_PROXY", "LC_TIME", "WARPSMITH_HITS"), "1")
 
 
 @pytest.mark.parametrize("select", [candidate_environment, tool_environment, agent_environment])

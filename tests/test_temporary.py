@@ -62,7 +62,7 @@ def test_what_a_killed_command_left_goes_and_what_a_live_one_uses_stays(project:
 
 def mark(**changes: str) -> str:
     """The mark of a dead process of this host, or of another one."""
-    host, pid, start = ownership.owner_mark().split("-")
+    host, _, start = ownership.owner_mark().split("-")
     parts = {"host": host, "pid": "999999999", "start": start} | changes
     return "-".join(parts[name] for name in ("host", "pid", "start"))
 

@@ -1,6 +1,6 @@
 """Owner of a temporary file or folder, in its name: host, process and the time at which the process started.
 
-A name is there as soon as the file is, so no moment is without a marker; and the start tells a process from a later one
+A name is there as soon as the file is, so it is never without an owner. The start tells a process from a later one
 with the same number. Only what a dead process of this user on this host has left may be removed.
 """
 

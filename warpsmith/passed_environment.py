@@ -1,8 +1,8 @@
 """Environment variables that reach a candidate, a tool or an agent: a list of names, since nobody foresees what
 the next secret is called.
 
-No credentials of clouds, registries or hosts are among them. What is the user's own keeps the whole environment, as if
-the user had started it: programs, traced scripts, a repository's commands.
+No credentials of clouds, registries or hosts are among them. What is the user's own keeps the whole environment:
+programs, traced scripts, commands of a repository.
 """
 
 from __future__ import annotations

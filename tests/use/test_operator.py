@@ -260,9 +260,10 @@ def test_errors_that_the_reference_cannot_mend_reach_the_program(shop, error):
     shop.define(name)
     shop.accept(name, fail)
     function, arguments = best(name), inputs()
+    if type(error) is RuntimeError:
+        assert same(function(*arguments), *arguments)
     with pytest.raises(type(error)):
-        for _ in range(2):
-            function(*arguments)
+        function(*arguments)
 
 
 def test_the_next_best_version_runs_where_the_best_one_lacks_something(shop):

@@ -23,9 +23,10 @@ from warpsmith.cli.program import regions as program_regions
 from warpsmith.cli.program import trial as program_trial
 from warpsmith.errors import LeftOut, WarpsmithError
 
-_READING = frozenset(
-    "answer brief context doctor hardware hook knowledge next route schema status use".split() + ["evidence check"]
-)
+_READING = frozenset({
+    "answer", "brief", "context", "doctor", "evidence check", "hardware", "hook", "knowledge", "next", "route",
+    "schema", "status", "use",
+})  # fmt: skip
 """Commands that write nothing, so that they remove nothing either."""
 
 app = typer.Typer(
