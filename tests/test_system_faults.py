@@ -42,6 +42,15 @@ def test_an_error_of_ours_names_the_line_that_raised_it(tmp_path: Path):
     assert "(files.py:" in str(describe_os_error(caught.value))
 
 
+def test_a_working_folder_that_was_removed_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(FileNotFoundError) as caught:
+        Path.cwd()
+    assert "working folder was removed" in str(describe_os_error(caught.value))
+
+
 def test_an_error_without_a_file_or_a_number_is_a_sentence():
     assert str(describe_os_error(OSError("no answer"), at=Path("/shop"))).startswith("/shop: no answer; ")
     assert str(describe_os_error(TimeoutError())).startswith("A file: TimeoutError; ")

@@ -77,6 +77,8 @@ def describe_os_error(
         repair: what to do after it is corrected.
         at: file or folder to name if the error names none.
     """
+    if error.errno == errno.ENOENT and not error.filename and _is_folder_gone():
+        return MachineLacks("The working folder was removed; change to another one, then run the command again.")
     fault = error.strerror or str(error) or type(error).__name__
     unforeseen = f"nothing should cause this ({_raising_line(error)}): report it if it comes back"
     advice = _ADVICE.get(error.errno or 0, unforeseen)
@@ -90,6 +92,14 @@ def _location(error: OSError, at: Path | None) -> Path | str:
         return "A file"
     unfinished = next((part for part in (path, *path.parents) if part.name.startswith(TEMPORARY_PREFIX)), None)
     return unfinished.parent if unfinished else path
+
+
+def _is_folder_gone() -> bool:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _raising_line(error: OSError) -> str:
