@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from warpsmith import files
+from warpsmith import files, ownership
 
 
 def names(folder: Path) -> list[str]:
@@ -146,6 +146,8 @@ def test_a_folder_that_is_removed_is_gone_before_its_files_are(tmp_path: Path, m
     assert not folder.exists()
     (stray,) = tmp_path.iterdir()
     assert (stray / "plan.json").is_file()
+    assert files.sweep_unfinished(tmp_path) == [], "its process may still be removing it"
+    monkeypatch.setattr(ownership, "process_start", lambda _: "")  # and now it is dead
     assert files.sweep_unfinished(tmp_path) == [stray]
     files.remove_folder(folder)  # which is not there
 
@@ -172,6 +174,7 @@ def test_what_a_killed_write_leaves_is_swept(tmp_path: Path, monkeypatch: pytest
         fail(patch, "replace")
         with pytest.raises(OSError, match="No space left"):
             files.write_file(tmp_path / "file", "new")
+    monkeypatch.setattr(ownership, "process_start", lambda _: "")
     assert len(files.sweep_unfinished(tmp_path)) == 1
     assert names(tmp_path) == []
 

@@ -22,7 +22,8 @@ HEAD = """\
 # Commands
 
 Every command prints its own help with `-h`, and `warpsmith --install-completion` completes commands in your shell.
-Data goes to stdout, messages for people go to stderr. Exit codes:
+Data goes to stdout, messages for people go to stderr.
+[faults.md](faults.md) says what to do about an error. Exit codes:
 
 | code | meaning |
 |---|---|
@@ -34,6 +35,7 @@ Data goes to stdout, messages for people go to stderr. Exit codes:
 | 5 | a time limit was exceeded |
 | 6 | the gain is within the noise |
 | 7 | the agents stopped |
+| 130, 143, 129 | Ctrl-C, SIGTERM or SIGHUP ended it |
 
 `python -m tools.commands_page` generates this page from the command line itself.
 """

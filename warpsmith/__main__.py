@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
+from typing import NoReturn
 
 
 def main() -> None:
@@ -17,12 +19,29 @@ def main() -> None:
         sys.exit(run.run_hook(sys.argv[2], sys.stdin, sys.stdout))
     # Warpsmith uses no pydantic plugins, and the search for them reads the metadata of every installed package.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    from warpsmith import termination
+
+    termination.interrupt_on_signals()
     try:
         from warpsmith.cli.main import main as command
 
         command()
     except KeyboardInterrupt:  # During imports; later the command-line library handles it.
-        sys.exit(130)
+        _end_interrupted()
+    except SystemExit as end:
+        if end.code == termination.INTERRUPTED:
+            _end_interrupted()
+        raise
+
+
+def _end_interrupted() -> NoReturn:
+    """Exit with the code of the signal, which is named unless it was Ctrl-C."""
+    from warpsmith import termination
+
+    if name := termination.signal_name():
+        with suppress(OSError):
+            sys.stderr.write(f"warpsmith: Stopped by {name}; what was written is whole.\n")
+    sys.exit(termination.exit_code())
 
 
 if __name__ == "__main__":

@@ -46,6 +46,14 @@ class CorruptRecord(MissingInput):
     """A record on disk is incomplete, was edited by hand, or does not validate."""
 
 
+class UnreadableRecord(CorruptRecord):
+    """The machine cannot read a record at the moment, which says nothing about its content: no repair moves it."""
+
+
+class LeftOut(UserWarning):
+    """A campaign does not read, so what was asked for is answered without it."""
+
+
 class MachineLacks(WarpsmithError):
     """The machine lacks a compiler, a device or a library that the command needs."""
 

@@ -10,11 +10,14 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
+from warpsmith.ownership import has_owner_mark, is_abandoned, owner_mark
+
 TEMPORARY_PREFIX = ".tmp-"
-"""Prefix of unfinished files and folders; a stray one has no owner and may be removed."""
+"""Prefix of unfinished files and folders."""
 
 NUMBERED = "[0-9][0-9][0-9]*"
 """Pattern of the names of numbered entries: three digits, or more from 1000 on."""
@@ -32,7 +35,7 @@ def file_sha256(path: Path) -> str:
 def write_file(path: Path, content: str | bytes) -> None:
     """Write `content` to `path` atomically; create the folders above it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = _temporary(path)
+    temporary = temporary_path(path)
     try:
         _write_synced(temporary, content)
         os.replace(temporary, path)  # noqa: PTH105 - this module names its system calls
@@ -52,12 +55,9 @@ def hide_from_git(folder: Path, patterns: str = "*") -> None:
 def append_line(path: Path, line: str) -> None:
     """Add a line to the end of a file, which need not exist, in one write."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    try:
+    with _opened(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND) as descriptor:
         os.write(descriptor, f"{line}\n".encode())
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def publish_folder(files: dict[str, str | bytes], folder: Path) -> None:
@@ -67,7 +67,7 @@ def publish_folder(files: dict[str, str | bytes], folder: Path) -> None:
         FileExistsError: the folder exists already.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = _temporary(folder)
+    temporary = temporary_path(folder)
     temporary.mkdir()
     try:
         for name, content in files.items():
@@ -90,7 +90,7 @@ def replace_folder(contents: Mapping[str, bytes], folder: Path) -> None:
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     _remove_abandoned(folder)
-    temporary = _temporary(folder)
+    temporary = temporary_path(folder)
     try:
         for name, content in contents.items():
             path = temporary / name
@@ -98,7 +98,7 @@ def replace_folder(contents: Mapping[str, bytes], folder: Path) -> None:
             path.write_bytes(content)
         os.sync()
         if folder.is_dir():
-            doomed = _temporary(folder)
+            doomed = temporary_path(folder)
             os.rename(folder, doomed)  # noqa: PTH104
             os.rename(temporary, folder)  # noqa: PTH104
             shutil.rmtree(doomed, ignore_errors=True)
@@ -140,16 +140,20 @@ def remove_folder(folder: Path) -> None:
     """Remove a folder atomically for observers, who could mistake a half removed one for one with unfinished
     work."""
     if folder.is_dir():
-        doomed = _temporary(folder)
+        doomed = temporary_path(folder)
         move_path(folder, doomed)
         shutil.rmtree(doomed, ignore_errors=True)
 
 
 def sweep_unfinished(folder: Path) -> list[Path]:
-    """Remove the remains of unfinished writes directly in `folder`; return their paths."""
-    strays = sorted(folder.glob(f"{TEMPORARY_PREFIX}*")) if folder.is_dir() else []
+    """Remove the remains of unfinished writes directly in `folder`; return their paths.
+
+    What a live process or another host is writing stays.
+    """
+    paths = sorted(folder.glob(f"{TEMPORARY_PREFIX}*")) if folder.is_dir() else []
+    strays = [path for path in paths if is_abandoned(path) or not has_owner_mark(path.name)]
     for stray in strays:
-        if stray.is_dir():
+        if stray.is_dir() and not stray.is_symlink():
             shutil.rmtree(stray, ignore_errors=True)
         else:
             stray.unlink(missing_ok=True)
@@ -158,31 +162,38 @@ def sweep_unfinished(folder: Path) -> list[Path]:
 
 def sync_folder(folder: Path) -> None:
     """Make the names in `folder` survive a power failure."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
+    with _opened(folder, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _remove_abandoned(folder: Path) -> None:
     """Remove what processes that died have left of `folder`; its parent may hold other people's files."""
-    for stray in folder.parent.glob(f"{TEMPORARY_PREFIX}{folder.name}-*-*"):
-        process = stray.name.split("-")[-2]
-        if process.isdigit() and not Path("/proc", process).exists():
+    for stray in folder.parent.glob(f"{TEMPORARY_PREFIX}{folder.name}-*"):
+        if is_abandoned(stray):
             shutil.rmtree(stray, ignore_errors=True)
 
 
-def _temporary(path: Path) -> Path:
-    return path.with_name(f"{TEMPORARY_PREFIX}{path.name}-{os.getpid()}-{os.urandom(4).hex()}")
+def temporary_path(path: Path) -> Path:
+    """Return a path beside `path` for an unfinished file or folder; its name says whose it is."""
+    return path.with_name(f"{TEMPORARY_PREFIX}{path.name}-{owner_mark()}-{os.urandom(4).hex()}")
 
 
 def _write_synced(path: Path, content: str | bytes) -> None:
     data = memoryview(content.encode() if isinstance(content, str) else content)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-    try:
+    with _opened(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as descriptor:
         while data:
             data = data[os.write(descriptor, data) :]
         os.fsync(descriptor)
+
+
+@contextmanager
+def _opened(path: Path, flags: int) -> Iterator[int]:
+    """Open a file for system calls on its descriptor; an error of theirs names the file."""
+    descriptor = os.open(path, flags, 0o644)
+    try:
+        yield descriptor
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
     finally:
         os.close(descriptor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +42,7 @@ class Project:
 
     def relative(self, path: Path) -> str:
         """Return `path` as records give it: relative to the root, with slashes."""
-        path = path.resolve()
+        path = Path(os.path.realpath(path))  # which takes a link that leads to itself, as `resolve` does not
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
 
     def definition_path(self, op: str) -> Path:

@@ -11,14 +11,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 
 from warpsmith import languages
 from warpsmith import project as projects
 from warpsmith.campaign import start
-from warpsmith.campaign.history import store
+from warpsmith.campaign.history import manifests, store
 from warpsmith.campaign.rounds import due_phase, open_round, state
 from warpsmith.campaign.rounds.lessons import PreparedLesson
-from warpsmith.core.campaign import Direction, Lesson, Plan, Selection
+from warpsmith.core.campaign import Direction, Lesson, Manifest, Plan, Selection
 from warpsmith.core.evaluation import Evaluation
 from warpsmith.core.knowledge import SECTIONS
 from warpsmith.core.profile import Profile
@@ -63,6 +64,15 @@ def project(tmp_path: Path) -> Project:
 @pytest.fixture
 def campaign(project: Project) -> store.Campaign:
     return start.start_campaign(project, OP, "cpu", "toy")
+
+
+def change_manifest(folder: Path, old: str, new: str) -> None:
+    """Give a campaign other settings, as if it had begun with them."""
+    text = (folder / manifests.MANIFEST).read_text()
+    assert old in text
+    changed = Manifest.model_validate(yaml.safe_load(text.replace(old, new)))
+    for name, content in manifests.manifest_files(changed).items():
+        (folder / name).write_text(str(content))
 
 
 def make_project(root: Path) -> Project:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import typer
-from campaign_kit import ENTRY, OP, Script, evaluation, git, make_repository
+from campaign_kit import ENTRY, OP, Script, change_manifest, evaluation, git, make_repository
 from typer.testing import CliRunner, Result
 
 from warpsmith.campaign import define, lab_requests
@@ -301,8 +301,7 @@ def test_unknown_entry_of_a_plan_is_refused(started: store.Campaign) -> None:
 
 
 def test_restart_and_undo(started: store.Campaign) -> None:
-    manifest = (started.folder / "manifest.yaml").read_text().replace("max_iterations: 2", "max_iterations: 9")
-    (started.folder / "manifest.yaml").write_text(manifest)
+    change_manifest(started.folder, "max_iterations: 2", "max_iterations: 9")
     campaign = store.find_campaign(started.project, started.name)
     script = Script({"v1": "ACCEPT"} | {f"v{n}": "ROLLBACK" for n in range(2, 5)})
     for _ in range(4):
@@ -313,8 +312,7 @@ def test_restart_and_undo(started: store.Campaign) -> None:
 
 
 def test_strike(started: store.Campaign) -> None:
-    manifest = (started.folder / "manifest.yaml").read_text().replace("max_iterations: 2", "max_iterations: 9")
-    (started.folder / "manifest.yaml").write_text(manifest)
+    change_manifest(started.folder, "max_iterations: 2", "max_iterations: 9")
     campaign = store.find_campaign(started.project, started.name)
     script = Script({"v1": "ACCEPT", "v2": "ACCEPT", "v3": "ACCEPT"})
     for _ in range(3):

@@ -84,8 +84,7 @@ def test_the_sources_of_a_repositorys_campaign_are_its_workbench(at_work, write)
 
 
 def finish(campaign, kit, project):
-    path = campaign.folder / "manifest.yaml"
-    path.write_text(path.read_text().replace("max_iterations: null", "max_iterations: 1"))
+    kit.change_manifest(campaign.folder, "max_iterations: null", "max_iterations: 1")
     kit.Script({"v1": "ACCEPT"}).run(store.find_campaign(project, campaign.name))
 
 

@@ -20,7 +20,6 @@ def test_no_campaign(project, ask):
 
 
 def test_a_finished_campaign(campaign, ask, kit, project):
-    path = campaign.folder / "manifest.yaml"
-    path.write_text(path.read_text().replace("max_iterations: null", "max_iterations: 1"))
+    kit.change_manifest(campaign.folder, "max_iterations: null", "max_iterations: 1")
     kit.Script({"v1": "ACCEPT"}).run(store.find_campaign(project, campaign.name))
     assert told(ask) == ""

@@ -55,8 +55,7 @@ def test_another_session_is_left_alone(campaign, ask):
 
 
 def test_the_end_is_the_end(campaign, ask, kit, project):
-    path = campaign.folder / "manifest.yaml"
-    path.write_text(path.read_text().replace("max_iterations: null", "max_iterations: 1"))
+    kit.change_manifest(campaign.folder, "max_iterations: null", "max_iterations: 1")
     drive(ask)
     kit.Script({"v1": "ACCEPT"}).run(store.find_campaign(project, campaign.name))
     assert ask("stop") == {}

@@ -35,10 +35,10 @@ def test_a_torn_text_about_the_holder_does_not_matter(tmp_path: Path) -> None:
             pass
 
 
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EROFS])
-def test_a_full_disk(tmp_path: Path, code: int) -> None:
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ENOLCK, errno.EMFILE])
+def test_a_fault_of_the_disk_is_told_with_the_repair(tmp_path: Path, code: int) -> None:
     with (
-        pytest.raises(MachineLacks, match="nothing was lost: make room, then run `warpsmith resume`"),
+        pytest.raises(MachineLacks, match=rf"{os.strerror(code)}; nothing was lost: .*, then run `warpsmith res"),
         hold_lock(tmp_path / LOCK, "one", "warpsmith judge", "warpsmith resume"),
     ):
         raise OSError(code, os.strerror(code))

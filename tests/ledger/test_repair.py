@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from ledger_kit import Note, add, note_ledger, texts
 
 from warpsmith import files
 from warpsmith.core.base import Model
+from warpsmith.errors import UnreadableRecord
 from warpsmith.ledger import repair
 from warpsmith.ledger.store import RECORD, Ledger, write_model
 
@@ -104,3 +107,24 @@ def test_another_file_that_does_not_read(ledger: Ledger[Note]) -> None:
         path.write_text("{")
         assert len(mend(ledger)) == 1
         assert name in quarantine(ledger)
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.EIO, errno.ESTALE])
+def test_a_record_that_the_machine_cannot_read_now_stays(
+    ledger: Ledger[Note], number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Too many open files say nothing about a record, so it is no reason to take it out of the history."""
+    path, real = ledger.folder_of(2) / RECORD, Path.read_bytes
+
+    def read_bytes(self: Path) -> bytes:
+        if self == path:
+            raise OSError(number, os.strerror(number), str(self))
+        return real(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", read_bytes)
+        with pytest.raises(UnreadableRecord, match=rf"record\.json: {os.strerror(number)}"):
+            mend(ledger)
+        assert [path for path, _ in ledger.read_sound()[1]] == [path]
+    assert quarantine(ledger) == set()
+    assert mend(ledger) == []

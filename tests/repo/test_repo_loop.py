@@ -19,7 +19,7 @@ from warpsmith import project as projects
 from warpsmith.core.campaign import Plan
 from warpsmith.core.evaluation import Verdict
 from warpsmith.core.repo import RepoLesson, RepoRecord
-from warpsmith.errors import Busy, CorruptRecord, MachineLacks, MissingInput, Misuse, TimedOut
+from warpsmith.errors import Busy, CorruptRecord, LeftOut, MachineLacks, MissingInput, Misuse, TimedOut
 from warpsmith.project import Project
 from warpsmith.repo import due_phase, rounds, store
 from warpsmith.repo.store import RepoCampaign
@@ -429,9 +429,17 @@ def test_a_kernel_that_is_not_committed(project: Project):
 def test_a_devlog_that_cannot_be_written(tmp_path: Path):
     root = repo_kit.make(tmp_path.resolve() / "repo")
     (root / "warpsmith.toml").write_text(f'devlog = "README.md"\n[project]\n{repo_kit.CONTRACT}')
-    with pytest.raises(MachineLacks, match="cannot be written or read"):
+    with pytest.raises(MachineLacks, match=r"README\.md.*; nothing was lost: move what lies"):
         rounds.start_repo_campaign(projects.find_project(root), "one", quiet)
     assert (root / "README.md").read_text() == repo_kit.FILES["README.md"]
+
+
+def test_a_manifest_that_does_not_read_stops_no_other_campaign(campaign: RepoCampaign):
+    other = campaign.folder.with_name("other")
+    other.mkdir()
+    (other / store.MANIFEST).write_text("{")
+    with pytest.warns(LeftOut, match=r"other/campaign\.json does not read"):
+        assert store.find_repo_campaign(campaign.project, "one").name == "one"
 
 
 def test_names_that_are_taken_or_none(project: Project):

@@ -15,6 +15,7 @@ from warpsmith import files
 from warpsmith import project as projects
 from warpsmith.core.knowledge import SECTIONS
 from warpsmith.errors import CorruptRecord, Misuse
+from warpsmith.ownership import owner_mark
 from warpsmith.site import build
 
 SCRIPT = "<script>alert(1)</script>"
@@ -252,11 +253,13 @@ def test_a_build_that_dies_leaves_the_earlier_site_whole(project, tmp_path, monk
 
 def test_what_a_killed_build_left_goes_and_what_is_not_its_own_stays(project, tmp_path):
     prefix = files.TEMPORARY_PREFIX
-    for name in (f"{prefix}site-999999999-ab12", f"{prefix}site-{os.getpid()}-ab12", f"{prefix}mine"):
+    host, pid, start = owner_mark().split("-")
+    dead, alive = f"{prefix}site-{host}-999999999-{start}-ab12", f"{prefix}site-{host}-{pid}-{start}-ab12"
+    for name in (dead, alive, f"{prefix}mine"):
         write(tmp_path / name / "index.html", "half")
     built(project, tmp_path)
     left = {path.name for path in tmp_path.glob(f"{prefix}*")}
-    assert left == {f"{prefix}site-{os.getpid()}-ab12", f"{prefix}mine"}
+    assert left == {alive, f"{prefix}mine"}
 
 
 def test_version_names_with_strange_characters_do_not_leave_the_site(project, tmp_path):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import json
+import re
 import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -16,9 +20,11 @@ import torch
 from use_samples import BACKWARD
 
 from warpsmith import best
-from warpsmith.errors import BadDefinition, MachineLacks, MissingInput
+from warpsmith.errors import BadDefinition, CorruptRecord, LeftOut, MachineLacks, MissingInput
 from warpsmith.lab.machine import system
+from warpsmith.languages.base import BuildFailed
 from warpsmith.use import choice, operator
+from warpsmith.use.choice import BestVersion
 
 MOST_SECONDS = 0.5
 """From the first `best` to its first result, libraries built before."""
@@ -169,6 +175,95 @@ def test_where_no_version_can_run_the_reference_does_with_one_warning(shop, targ
     assert function(x, bias=bias)[0].requires_grad
     best("affine_elsewhere")
     assert shop.calls == []
+
+
+def raising(error: Exception) -> Callable[..., Any]:
+    def fail(*_: object) -> None:
+        raise error
+
+    return fail
+
+
+BROKEN = {
+    "a record": (choice, "rank_versions", CorruptRecord("record.json is torn; run `warpsmith resume`.")),
+    "a folder": (choice, "rank_versions", PermissionError(errno.EACCES, "Permission denied", "devlog")),
+    "a page": (choice, "target_of_device", UnicodeDecodeError("utf-8", b"x", 0, 1, "invalid start byte")),
+    "a bug": (choice, "rank_versions", ZeroDivisionError()),
+    "a full disk": (operator, "_load_version", OSError(errno.ENOSPC, "No space left on device")),
+    "a failed build": (operator, "_load_version", BuildFailed("v3.toy does not compile")),
+    "a source": (operator, "_load_version", SyntaxError("invalid syntax")),
+    "no folder for temporary files": (
+        operator,
+        "_cache_folder",
+        FileNotFoundError("No usable temporary directory"),
+    ),
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_whatever_is_broken_the_reference_runs_with_one_warning(shop, broken, monkeypatch):
+    name = f"affine_{broken.replace(' ', '_')}"
+    shop.define(name)
+    shop.accept(name, version)
+    owner, attribute, error = BROKEN[broken]
+    monkeypatch.setattr(owner, attribute, raising(error))
+    reason = re.escape(str(error).rstrip(".") or "ZeroDivisionError")
+    with pytest.warns(UserWarning, match=rf"{name}: {reason}; its reference runs") as caught:
+        function = best(name)
+    assert (len(caught), Path(caught[0].filename)) == (1, Path(__file__))
+    assert same(function(*(arguments := inputs())), *arguments)
+    assert shop.calls == []
+
+
+def test_what_is_left_out_is_in_the_one_warning(shop, monkeypatch):
+    def rank(*_: object) -> dict[str, list[BestVersion]]:
+        for _ in range(2):
+            warnings.warn("record.json is torn.", LeftOut, stacklevel=1)
+        return ranked
+
+    ranked: dict[str, list[BestVersion]] = {}
+    monkeypatch.setattr(choice, "rank_versions", rank)
+    shop.define("affine_left_out")
+    with pytest.warns(
+        UserWarning, match="record.json is torn. no version was accepted .*; its reference"
+    ) as caught:
+        best("affine_left_out")
+    assert len(caught) == 1
+    shop.define("affine_left_over")
+    shop.accept("affine_left_over", version)
+    ranked |= shop._chosen["affine_left_over"]
+    with pytest.warns(LeftOut, match="record.json is torn") as caught:
+        function = best("affine_left_over")
+    assert (len(caught), function.solution) == (1, "toy/v3")
+
+
+def test_a_version_that_fails_at_its_first_call_gives_way_to_the_reference(shop):
+    shop.define("affine_first")
+    shop.accept("affine_first", raising(OSError(errno.ENOSPC, "No space left on device")))
+    function, arguments = best("affine_first"), inputs()
+    with pytest.warns(
+        UserWarning, match=r"toy/v3 failed at its first call: .*No space left .*; its reference runs"
+    ):
+        assert same(function(*arguments), *arguments)
+    assert same(function(*arguments), *arguments)
+    assert len(shop.calls) == 1
+
+
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError("out of memory"), RuntimeError("at the second call")])
+def test_errors_that_the_reference_cannot_mend_reach_the_program(shop, error):
+    def fail(*arguments: Any) -> Any:
+        if isinstance(error, torch.OutOfMemoryError) or len(shop.calls) > 1:
+            raise error
+        return version(*arguments)
+
+    name = f"affine_{type(error).__name__.lower()}"
+    shop.define(name)
+    shop.accept(name, fail)
+    function, arguments = best(name), inputs()
+    if type(error) is RuntimeError:
+        assert same(function(*arguments), *arguments)
+    with pytest.raises(type(error)):
+        function(*arguments)
 
 
 def test_the_next_best_version_runs_where_the_best_one_lacks_something(shop):

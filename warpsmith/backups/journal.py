@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,8 +16,9 @@ from warpsmith.backups import blobs, user_files
 from warpsmith.backups.models import Backup, FileEntry, JournalAction
 from warpsmith.core.base import this_minute
 from warpsmith.core.text import describe_error
-from warpsmith.errors import Busy, CorruptRecord, MachineLacks
+from warpsmith.errors import Busy, CorruptRecord
 from warpsmith.project import Project
+from warpsmith.system_faults import describe_os_error
 
 LOCK_SECONDS = 20.0
 """Seconds to wait for the action of another process; an action takes far less."""
@@ -52,7 +52,7 @@ def lock_backups(project: Project) -> Iterator[None]:
             f"Another process has held {home} for {LOCK_SECONDS:.0f} s; try again when it has finished."
         ) from None
     except OSError as error:
-        raise MachineLacks(_describe_write_error(home, error)) from error
+        raise describe_os_error(error, at=home) from error
 
 
 def append_action(project: Project, action: str, entries: Iterable[FileEntry], label: str = "") -> JournalAction:
@@ -139,8 +139,3 @@ def _make(home: Path) -> None:
         home.parent.mkdir(parents=True, exist_ok=True)
         home.mkdir(mode=0o700, exist_ok=True)  # The copy of a private file must be private.
     files.hide_from_git(home)  # Otherwise `git stash -u` and `git clean` would remove the backups.
-
-
-def _describe_write_error(home: Path, error: OSError) -> str:
-    cause = "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else str(error.strerror)
-    return f"{error.filename or home} could not be written: {cause}; nothing was lost; fix that and try again."

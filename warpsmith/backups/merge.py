@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 import subprocess
-import tempfile
 from pathlib import Path
+
+from warpsmith.temporary import TemporaryFolder
 
 
 def merge_text(current: bytes, base: bytes, other: bytes) -> bytes | None:
@@ -13,7 +14,7 @@ def merge_text(current: bytes, base: bytes, other: bytes) -> bytes | None:
     missing."""
     if any(b"\0" in content for content in (current, base, other)):
         return None
-    with tempfile.TemporaryDirectory() as folder:
+    with TemporaryFolder() as folder:
         paths = [Path(folder) / name for name in ("ours", "base", "theirs")]
         for path, content in zip(paths, (current, base, other), strict=True):
             path.write_bytes(content)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from pathlib import Path
 
 from warpsmith import files
@@ -16,6 +15,7 @@ from warpsmith.errors import BadDefinition, MissingInput, Misuse
 from warpsmith.lab.machine import hardware
 from warpsmith.lab.operator import definition_file
 from warpsmith.project import Project
+from warpsmith.temporary import TemporaryFolder
 
 _INHERITED = (
     "objective", "shapes", "git", "performance_target", "max_iterations", "minimum_gain", "minimum_gain_per",
@@ -104,7 +104,7 @@ def _put_in_place(campaign: Campaign, source: Path | None, tell: Tell) -> None:
         if old_copy.exists():  # an interrupted amendment has proven it and put it there
             return
         raise Misuse(f"{source} is the same as {path}; mend it first.")
-    with tempfile.TemporaryDirectory(prefix="warpsmith-amend-") as folder:
+    with TemporaryFolder("amend") as folder:
         copy = Path(folder) / op
         shutil.copytree(path.parent, copy, ignore=lambda _, names: [n for n in names if not n.endswith(".py")])
         (copy / path.name).write_bytes(text)

@@ -7,11 +7,11 @@ import string
 import time
 from datetime import UTC, datetime
 
-import yaml
 from pydantic import ValidationError
 
 from warpsmith import files, languages
-from warpsmith.campaign.history.store import MANIFEST, Campaign
+from warpsmith.campaign.history import manifests
+from warpsmith.campaign.history.store import Campaign
 from warpsmith.core.base import this_minute
 from warpsmith.core.campaign import PRIMARY_METRICS, Manifest
 from warpsmith.core.text import describe_error
@@ -77,10 +77,9 @@ def start_campaign(
         if campaign.folder.exists() or (manifest.git == "branch" and not _begin_branch(campaign)):
             time.sleep(_TIME_STEP)
             continue
-        text = yaml.safe_dump(manifest.model_dump(mode="json"), sort_keys=False, allow_unicode=True, width=110)
         _configure_git(project)
         try:
-            files.publish_folder({MANIFEST: text}, campaign.folder)
+            files.publish_folder(manifests.manifest_files(manifest), campaign.folder)
         except OSError as error:
             if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):  # these say that another start took the name
                 raise

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-import errno
 import sys
-from pathlib import Path
-from typing import Annotated, NoReturn
+import warnings
+from contextlib import suppress
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -21,19 +21,13 @@ from warpsmith.cli.program import extract as program_extract
 from warpsmith.cli.program import graph
 from warpsmith.cli.program import regions as program_regions
 from warpsmith.cli.program import trial as program_trial
-from warpsmith.errors import MachineLacks, WarpsmithError
+from warpsmith.errors import LeftOut, WarpsmithError
 
-_FILE_SYSTEM_REFUSALS = {
-    errno.EACCES,
-    errno.EPERM,
-    errno.EROFS,
-    errno.ENOSPC,
-    errno.EDQUOT,
-    errno.ENOTDIR,
-    errno.EISDIR,
-    errno.ENAMETOOLONG,
-}
-"""Errors of the file system that a user can correct; any other `OSError` is a bug and is not hidden."""
+_READING = frozenset({
+    "answer", "brief", "context", "doctor", "evidence check", "hardware", "hook", "knowledge", "next", "route",
+    "schema", "status", "use",
+})  # fmt: skip
+"""Commands that write nothing, so that they remove nothing either."""
 
 app = typer.Typer(
     name="warpsmith",
@@ -113,29 +107,49 @@ def _reduced_app(name: str) -> typer.Typer:
 
 def main() -> None:
     """Run the command; `warpsmith.errors` lists the exit codes."""
+    _tell_left_out_once()
     if sentence := skew.describe_skew():
         sys.stderr.write(f"warpsmith: {sentence}\n")
+    _sweep(sys.argv[1:])
     try:
         _reduced_app(sys.argv[1] if len(sys.argv) > 1 else "")()
     except WarpsmithError as error:
         _exit_with(error)
     except OSError as error:
-        if error.errno not in _FILE_SYSTEM_REFUSALS:
-            raise
-        _exit_with(_file_system_error(error))
+        from warpsmith.system_faults import describe_os_error
+
+        _exit_with(describe_os_error(error))
 
 
-def _file_system_error(error: OSError) -> MachineLacks:
-    """Return the error for a user; for a temporary file it names the folder."""
-    from warpsmith.files import TEMPORARY_PREFIX
+def _sweep(arguments: list[str]) -> None:
+    """Remove what killed commands left, unless the command only reads; it never keeps the command from running."""
+    if not arguments or arguments[0].startswith("-") or _READING & {arguments[0], " ".join(arguments[:2])}:
+        return
+    from warpsmith.project import find_project
+    from warpsmith.temporary import sweep_abandoned
 
-    path = Path(str(error.filename)) if error.filename else Path("The file to write")
-    location = path.parent if path.name.startswith(TEMPORARY_PREFIX) else path
-    return MachineLacks(
-        f"{location}: {error.strerror}; earlier files are unchanged; correct this, then run the command again."
-    )
+    project = None
+    with suppress(WarpsmithError, OSError):
+        project = find_project()
+    with suppress(OSError):
+        sweep_abandoned(project)
+
+
+def _tell_left_out_once() -> None:
+    """Name each file that does not read once, in a sentence, however many parts of a command meet it."""
+    show = warnings.showwarning
+
+    def tell(message: Warning | str, category: type[Warning], *location: Any, **more: Any) -> None:  # noqa: ANN401
+        if issubclass(category, LeftOut):
+            sys.stderr.write(f"warpsmith: {message}\n")
+        else:
+            show(message, category, *location, **more)
+
+    warnings.simplefilter("once", LeftOut)
+    warnings.showwarning = tell
 
 
 def _exit_with(error: WarpsmithError) -> NoReturn:
-    sys.stderr.write(f"warpsmith: {error}\n")
+    with suppress(OSError):  # the terminal may be gone
+        sys.stderr.write(f"warpsmith: {error}\n")
     sys.exit(error.exit_code)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from warpsmith.interchange.draft import DefinitionDraft
 from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.temporary import TemporaryFolder
 
 _MOST_ELEMENTS = 1 << 21
 _DRAWS = 4
@@ -35,7 +35,7 @@ def try_reference(op: str, draft: DefinitionDraft, most_elements: int = _MOST_EL
     Workloads of more than `most_elements` elements are left out, and those that time does not suffice for. Needs
     PyTorch.
     """
-    with tempfile.TemporaryDirectory(prefix="warpsmith-definition-") as folder:
+    with TemporaryFolder("definition") as folder:
         path = Path(folder) / op / "definition.py"
         path.parent.mkdir()
         for name, content in draft.files.items():

@@ -6,7 +6,6 @@ The user's index, hooks, stash, HEAD and checkout are never touched.
 from __future__ import annotations
 
 import os
-import secrets
 import subprocess
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -98,7 +97,7 @@ class Git:
     @staticmethod
     def index_folder(folder: Path) -> Path:
         """Make a fresh folder for a private index; a sweep of unfinished writes finds it if it is left behind."""
-        index = folder / f"{files.TEMPORARY_PREFIX}index-{os.getpid()}-{secrets.token_hex(4)}"
+        index = files.temporary_path(folder / "index")
         index.mkdir()
         return index
 

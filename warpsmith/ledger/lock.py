@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from warpsmith import files
 from warpsmith.core.base import Minute, Model, this_minute
-from warpsmith.errors import Busy, MachineLacks
+from warpsmith.errors import Busy
+from warpsmith.system_faults import describe_os_error, is_machine_fault
 
 LOCK, HOLDER = ".lock", ".holder.json"
 """Names of a lock and of the text about its holder where a folder has one lock."""
-
-_FULL = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the quota is used up", errno.EROFS: "it is read-only"}
 
 
 class LockHolder(Model):
@@ -41,11 +39,11 @@ def hold_lock(path: Path, name: str, command: str, repair: str) -> Iterator[None
         path: file of the lock; the text about its holder lies next to it.
         name: name of what is locked, for the error message.
         command: the command that takes the lock.
-        repair: the command to run after the disk has room again.
+        repair: the command to run after the machine's fault is corrected.
 
     Raises:
         Busy: another process holds it; the message names that process.
-        MachineLacks: the disk takes no more data; everything written before is whole.
+        MachineLacks: the disk or its file system failed; everything written before is whole.
     """
     import socket
 
@@ -62,14 +60,12 @@ def hold_lock(path: Path, name: str, command: str, repair: str) -> Iterator[None
         holder.write_text(own.model_dump_json() + "\n")  # advisory: a torn one is read as no text
         yield
     except OSError as error:
-        if error.errno not in _FULL:
+        if not is_machine_fault(error):
             raise
-        raise MachineLacks(
-            f"Nothing more can be written to {path.parent}: {_FULL[error.errno]}; nothing was lost:"
-            f" make room, then run `{repair}`."
-        ) from error
+        raise describe_os_error(error, f"run `{repair}`", path.parent) from error
     finally:
-        holder.unlink(missing_ok=True)
+        with suppress(OSError):  # advisory, and the fault above says more
+            holder.unlink(missing_ok=True)
         lock.release()
 
 

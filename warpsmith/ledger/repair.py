@@ -10,7 +10,7 @@ from pathlib import Path
 
 from warpsmith import files
 from warpsmith.core.base import Model
-from warpsmith.errors import CorruptRecord
+from warpsmith.errors import CorruptRecord, UnreadableRecord
 from warpsmith.ledger.store import QUARANTINE, Ledger, R, StoredRecord, chain_faults
 
 
@@ -44,6 +44,8 @@ def quarantine_records(
             yield from prepare(number)
             sound.append(stored := ledger.read(number))
             yield from finish(stored)
+        except UnreadableRecord:
+            raise
         except CorruptRecord as error:
             yield _quarantine_record(ledger, number, str(error).split(";", maxsplit=1)[0])
     for stored, fault in chain_faults(sound):
@@ -53,7 +55,7 @@ def quarantine_records(
 def acknowledge_missing(ledger: Ledger[R], reason: str = "") -> Iterator[str]:
     """Mark the numbers of lost records as used, so that the later records read again; yield a sentence each."""
     for number in ledger.missing():
-        marker = _free_path(ledger, f"{number:03d}")
+        marker = free_path(ledger.folder, f"{number:03d}")
         files.publish_folder({"why.txt": f"{ledger.folder.name}/{number:03d} was not there.\n"}, marker)
         yield (
             f"{ledger.noun} {number} is missing{reason}: later {ledger.noun}s stay, with a gap before them"
@@ -77,6 +79,8 @@ def drop_unreadable_parts(
         try:
             part = ledger.read_model(ledger.open / name, parts[name])
             corrupt = part is not None and not sound(name, part)
+        except UnreadableRecord:
+            raise
         except CorruptRecord:
             corrupt = True
         if corrupt:
@@ -89,6 +93,8 @@ def drop_unreadable(ledger: Ledger[R], path: Path, model: type[Model]) -> Iterat
     """Move a file to the quarantine if it does not read; yield one sentence if it moved."""
     try:
         ledger.read_model(path, model)
+    except UnreadableRecord:
+        raise
     except CorruptRecord:
         yield from quarantine_file(ledger, path)
 
@@ -97,19 +103,20 @@ def quarantine_file(ledger: Ledger[R], path: Path, *, depends: bool = False) -> 
     """Move a file or folder to the quarantine if it is there; yield one sentence if it moved."""
     if path.exists():
         stem = path.stem if path == ledger.open else f"open-{path.stem}"
-        destination = _free_path(ledger, stem)
+        destination = free_path(ledger.folder, stem)
         files.move_path(path, destination)
         reason = "depends on it" if depends else "is not as the lab wrote it"
         yield f"{path.name} {reason}: moved to {destination.relative_to(ledger.folder.parent)}"
 
 
 def _quarantine_record(ledger: Ledger[R], number: int, fault: str) -> str:
-    destination = _free_path(ledger, f"{number:03d}")
+    destination = free_path(ledger.folder, f"{number:03d}")
     files.move_path(ledger.folder_of(number), destination)
     return f"{ledger.noun} {number} is corrupt ({fault}): moved to {destination.relative_to(ledger.folder.parent)}"
 
 
-def _free_path(ledger: Ledger[R], stem: str) -> Path:
-    folder = ledger.folder / QUARANTINE
+def free_path(ledger: Path, stem: str) -> Path:
+    """Return the path in the quarantine of a ledger's folder for a file or folder of this name: `001-1`."""
+    folder = ledger / QUARANTINE
     used = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     return next(folder / f"{stem}-{k}" for k in range(1, len(used) + 2) if f"{stem}-{k}" not in used)

@@ -23,9 +23,10 @@ from pydantic import ValidationError
 from warpsmith import files
 from warpsmith.core.base import Model
 from warpsmith.core.text import describe_error
-from warpsmith.errors import CorruptRecord
+from warpsmith.errors import CorruptRecord, UnreadableRecord
 from warpsmith.ledger import signing
 from warpsmith.ledger.signing import SIGNATURE
+from warpsmith.system_faults import UNREADABLE_FOR_NOW, describe_os_error
 
 RECORD, DIGEST, OPEN, QUARANTINE = "record.json", "record.sha256", "open", "quarantine"
 """Names in a ledger's folder. The digest has the format of `sha256sum -c`."""
@@ -232,7 +233,9 @@ class Ledger(Generic[R]):
             return model.model_validate_json(path.read_bytes())
         except FileNotFoundError:
             return None
-        except (OSError, ValidationError) as error:
+        except OSError as error:
+            raise unreadable_file(path, error, repair or self.repair) from error
+        except ValidationError as error:
             fault = f"does not read: {describe_error(error)}"
             raise corrupt_file(path, fault, repair or self.repair) from error
 
@@ -262,7 +265,7 @@ class Ledger(Generic[R]):
         try:
             data = path.read_bytes()
         except OSError as error:
-            raise self.corrupt(path, f"is unreadable ({type(error).__name__})") from error
+            raise unreadable_file(path, error, self.repair) from error
         attachments = self._read_digest(path, data) if (folder / DIGEST).exists() else None
         try:
             record = self.model.model_validate_json(data)
@@ -278,8 +281,10 @@ class Ledger(Generic[R]):
         """Check the record's bytes against the digest; return the digest's words about further files."""
         try:
             digest = path.with_name(DIGEST).read_text().split()
-        except (OSError, UnicodeDecodeError) as error:
-            raise self.corrupt(path, f"has an unreadable digest ({type(error).__name__})") from error
+        except OSError as error:
+            raise unreadable_file(path.with_name(DIGEST), error, self.repair) from error
+        except UnicodeDecodeError as error:
+            raise self.corrupt(path, "has a digest that is no text") from error
         if digest[:2] != [hashlib.sha256(data).hexdigest(), RECORD]:
             raise self.corrupt(path, f"is torn or was edited: it does not match {DIGEST}")
         return digest[2:]
@@ -305,6 +310,14 @@ def chain_faults(records: Sequence[StoredRecord[R]]) -> list[tuple[StoredRecord[
 def corrupt_file(path: Path, fault: str, repair: str) -> CorruptRecord:
     """Error about a corrupt file: the file, what is wrong with it, and the command that mends it."""
     return CorruptRecord(f"{path} {fault}; run `{repair}`.")
+
+
+def unreadable_file(path: Path, error: OSError, repair: str) -> CorruptRecord:
+    """Error about a file that the operating system does not read: an UnreadableRecord if that may be otherwise at
+    another time."""
+    if error.errno in UNREADABLE_FOR_NOW:
+        return UnreadableRecord(str(describe_os_error(error, at=path)))
+    return corrupt_file(path, f"does not read: {error.strerror}", repair)
 
 
 def digest_line(sha256: str, name: str) -> str:

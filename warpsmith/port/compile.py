@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from warpsmith.profiling.assembly import inspect, notices
 from warpsmith.profiling.assembly.models import CompiledKernel, kernel_occupancy
 from warpsmith.profiling.assembly.notices import KernelContext
 from warpsmith.project import Project
+from warpsmith.temporary import TemporaryFolder
 
 _STAGES = re.compile(r"num_stages (\d+)")
 _OPTIONS = re.compile(r", num_warps \d+.*$")
@@ -115,7 +115,7 @@ def _compile_target(
         "lacks": features.missing_features(request.origin.arch, device.arch),
         "losses": features.feature_losses(request.origin.arch, device.arch, text, own),
     }
-    with tempfile.TemporaryDirectory(prefix="warpsmith-") as folder:
+    with TemporaryFolder() as folder:
         try:
             workloads = definition.select("representative")
             settings = compiler.assemble_relaunches(source, definition, workloads, device.arch, Path(folder))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,10 +13,11 @@ from typing import TypeAlias
 from warpsmith import files
 from warpsmith import project as projects
 from warpsmith.core.repo import OpenPlan, RepoEvaluation, RepoManifest, RepoRecord, Workspace
-from warpsmith.errors import MachineLacks, Misuse
+from warpsmith.errors import CorruptRecord, LeftOut, Misuse
 from warpsmith.ledger.lock import LOCK, hold_lock
 from warpsmith.ledger.store import Ledger, StoredRecord
 from warpsmith.project import Project
+from warpsmith.system_faults import describe_os_error
 
 MANIFEST, CHANGE = "campaign.json", "change.diff"
 PLAN, VERDICT, FINAL, WORKSPACE = "plan.json", "verdict.json", "final.json", "workspace.json"
@@ -135,10 +137,14 @@ def find_repo_project(start: Path) -> Project:
 
 
 def list_repo_campaigns(project: Project) -> list[RepoCampaign]:
-    """List every repo campaign by name; raises CorruptRecord."""
+    """List every repo campaign by name; one whose manifest does not read is left out, with a warning."""
     campaigns = []
     for path in sorted(records_folder(project, "").glob(f"*/{MANIFEST}")):
-        manifest = repo_ledger(project, path.parent.name).read_model(path, RepoManifest, f"git restore {path}")
+        try:
+            manifest = repo_ledger(project, path.parent.name).read_model(path, RepoManifest, f"git restore {path}")
+        except CorruptRecord as error:
+            warnings.warn(f"{error} Its campaign is left out until then.", LeftOut, stacklevel=2)
+            continue
         campaigns += [RepoCampaign(project, manifest)] if manifest else []
     return campaigns
 
@@ -175,7 +181,4 @@ def hold_repo_campaign(project: Project, name: str, command: str) -> Iterator[No
                 files.sweep_unfinished(folder)
             yield
     except OSError as error:
-        raise MachineLacks(
-            f"{error.filename or 'A file'} cannot be written or read: {error.strerror};"
-            " nothing that was written before is lost: correct that, then run the command again."
-        ) from error
+        raise describe_os_error(error, at=state) from error

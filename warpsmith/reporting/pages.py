@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
@@ -20,7 +21,7 @@ from warpsmith.campaign.history.records import StoredRound
 from warpsmith.campaign.history.store import Campaign
 from warpsmith.core.campaign import RoundRecord
 from warpsmith.core.race import RaceRecord
-from warpsmith.errors import CorruptRecord, Misuse
+from warpsmith.errors import CorruptRecord, LeftOut
 from warpsmith.knowledge import index
 from warpsmith.ledger.store import RECORD
 from warpsmith.project import Project
@@ -40,7 +41,6 @@ def render_campaign(campaign: Campaign) -> list[Path]:
 
     Raises:
         CorruptRecord: a record of this campaign is corrupt; nothing was written.
-        Misuse: the manifest of a campaign of the project is invalid; nothing was written.
     """
     return _render(campaign.project, campaign)
 
@@ -50,7 +50,6 @@ def render_all(project: Project) -> list[Path]:
 
     Raises:
         CorruptRecord: a record is corrupt; nothing was written.
-        Misuse: a manifest is invalid; nothing was written.
     """
     return _render(project)
 
@@ -82,14 +81,12 @@ def _render(project: Project, only: Campaign | None = None) -> list[Path]:
 def expected_pages(project: Project, contents: ContentHashes | None = None) -> ExpectedPages:
     """Return every page under the devlog as the records give it now, except for campaigns with corrupt records.
 
-    Plots are not drawn. A calibration page that shows no plot on disk keeps the reason for that.
+    Plots are not drawn. A calibration page that shows no plot on disk keeps the reason for that. Where a manifest
+    does not read, the pages about all campaigns are left out.
 
     Args:
         project: the project.
         contents: hashes of its files as they are now; read here by default.
-
-    Raises:
-        Misuse: the manifest of a campaign is invalid.
     """
     contents = contents or hash_contents(project)
     predictions = project.devlog / calibration.NAME
@@ -212,7 +209,8 @@ def _best_versions(project: Project, operators: Iterable[str]) -> dict[tuple[str
     """Return the hash of the best version by operator and target, as far as records can be read."""
     hashes: dict[tuple[str, str], str] = {}
     for op in operators:
-        with suppress(CorruptRecord, Misuse):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LeftOut)  # the campaign's own row says it
             hashes |= {
                 (op, target): best.sha256 for target, best in choice.best_versions_by_target(project, op).items()
             }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,14 +17,14 @@ from warpsmith.campaign.firewall import EarlierRead
 from warpsmith.campaign.history import final_race, store
 from warpsmith.campaign.history import records as order
 from warpsmith.campaign.history.records import StoredRound
-from warpsmith.campaign.history.store import MANIFEST, Campaign
+from warpsmith.campaign.history.store import Campaign
 from warpsmith.core.base import Model
 from warpsmith.core.campaign import Closure, RoundRecord
 from warpsmith.core.evaluation import Aggregate, Evaluation
 from warpsmith.core.evidence import Rerun
 from warpsmith.core.race import RaceRecord
 from warpsmith.core.text import describe_error
-from warpsmith.errors import CorruptRecord, WarpsmithError
+from warpsmith.errors import CorruptRecord, LeftOut
 from warpsmith.project import Project
 from warpsmith.reporting import facts, pages
 from warpsmith.reporting.overview import CampaignRow
@@ -152,12 +153,10 @@ class Contents:
 def read_contents(project: Project) -> Contents:
     """Read the campaigns, races and best versions of a project; one bad file never stops the rest."""
     contents = Contents(project, Archive(project))
-    for folder in sorted(path.parent for path in project.devlog.glob(f"*/*/{MANIFEST}")):
-        try:
-            campaign = store.read_campaign(project, folder)
-        except WarpsmithError as error:
-            contents.note(error)
-            continue
+    campaigns, errors = store.read_campaigns(project)
+    for error in errors.values():
+        contents.note(error)
+    for campaign in campaigns:
         history = read_history(contents.archive, campaign)
         contents.campaigns.append(history)
         contents.problems += history.problems
@@ -166,10 +165,9 @@ def read_contents(project: Project) -> Contents:
             race = StoredRace(record, contents.archive.cite(path), path.parent.name)
             contents.races.setdefault(record.definition, []).append(race)
     for op in contents.operators:
-        try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LeftOut)  # the file that does not read is named already
             versions = choice.best_versions_by_target(project, op)
-        except (WarpsmithError, OSError):
-            continue  # the record that does not read is named already
         contents.best |= {(op, target): version for target, version in versions.items()}
     return contents
 

@@ -16,6 +16,8 @@ from pathlib import Path
 
 from warpsmith import files, project
 from warpsmith.errors import MissingInput
+from warpsmith.passed_environment import tool_environment
+from warpsmith.temporary import TemporaryFolder
 from warpsmith.uplift import submission
 from warpsmith.uplift.models import Cell, DeviceCall
 from warpsmith.user_state import user_state_folder
@@ -91,7 +93,7 @@ def _kept_log(folder: Path) -> Path:
 
 def _run(folder: Path, cell: Cell) -> tuple[DeviceCall, str]:
     started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="warpsmith-uplift-") as scratch, tempfile.TemporaryFile() as stream:
+    with TemporaryFolder("uplift") as scratch, tempfile.TemporaryFile() as stream:
         process = subprocess.Popen(
             ["bash", REQUEST],
             cwd=folder,
@@ -125,7 +127,7 @@ def _environment(folder: Path, cell: Cell, scratch: Path) -> dict[str, str]:
     python = scratch / "python3"
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     python.chmod(stat.S_IRWXU)
-    variables = {**os.environ, "PYTHONUNBUFFERED": "1", "WARPSMITH_PYTHON": sys.executable}
+    variables = {**tool_environment(), "PYTHONUNBUFFERED": "1", "WARPSMITH_PYTHON": sys.executable}
     paths = [str(scratch), os.environ.get("PATH", "")]
     if cell.arm.startswith("plugin"):
         paths.insert(0, str(folder.resolve() / "bin"))

@@ -6,7 +6,6 @@ The gate sees numbered kernels in random order, and nothing of who wrote them.
 from __future__ import annotations
 
 import secrets
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -31,6 +30,7 @@ from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.lab.tuning.screen import Screen
 from warpsmith.lab.workers.side import Limits, WorkerHost
 from warpsmith.project import Project
+from warpsmith.temporary import TemporaryFolder
 from warpsmith.uplift import suite
 from warpsmith.uplift.models import CellJudgement, CellRecord, WorkloadSpeed
 
@@ -54,7 +54,7 @@ def judge_operator(
         MachineFailed: the reference or the machine failed, which says nothing about the kernels.
     """
     (operator,) = {record.submission.cell.operator for record in records}
-    with tempfile.TemporaryDirectory(prefix="warpsmith-uplift-") as folder:
+    with TemporaryFolder("uplift") as folder:
         root = Path(folder)
         project = Project(root, root / "kernels", root / "devlog", root / "docs" / "knowledge")
         file = suite.load_judged(operator, project)
@@ -136,7 +136,7 @@ class _OperatorJudgement:
             if self.page.target.kind not in languages.get(candidate.language).targets:
                 raise MachineLacks(f"{candidate.language} cannot be timed on {self.page.target.id}.")
         self.tell(f"{definition.name}: racing {len(candidates)} kernels")
-        with tempfile.TemporaryDirectory(prefix="warpsmith-build-") as folder:
+        with TemporaryFolder("build") as folder:
             sources = {name: SideSource((self.file.path, name), limits=_PATIENCE) for name in BASELINES}
             for number, candidate in candidates.items():
                 language = languages.get(candidate.language)

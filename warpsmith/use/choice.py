@@ -16,7 +16,7 @@ from warpsmith.core.base import Model, Name, Sha256, Slug
 from warpsmith.core.evaluation import REFERENCE, Aggregate, Evaluation
 from warpsmith.core.evidence import Claim
 from warpsmith.core.hardware import Target
-from warpsmith.errors import MissingInput
+from warpsmith.errors import CorruptRecord, MissingInput
 from warpsmith.lab.machine import hardware, identity
 from warpsmith.lab.operator import definition_file
 from warpsmith.project import Project
@@ -82,9 +82,7 @@ def rank_versions(project: Project, op: str) -> dict[str, list[BestVersion]]:
     speedups over the reference wins, over the workloads that all of them were timed on; without common workloads,
     the latest judgement wins.
 
-    Raises:
-        CorruptRecord: a record of such a campaign is corrupt.
-        Misuse: a campaign's manifest cannot be read.
+    A campaign with a file that does not read is left out, with a warning of the class LeftOut.
     """
     heads_by_target = _heads_by_target(project, op)
     versions = project.kernels / op
@@ -104,9 +102,9 @@ def read_judgement(project: Project, version: BestVersion) -> Evaluation:
 def _heads_by_target(project: Project, op: str) -> dict[str, list[_JudgedVersion]]:
     digest = definition_file.definition_sha256(project.definition_path(op))
     heads_by_target: dict[str, list[_JudgedVersion]] = {}
-    campaigns = _list_campaigns(project, op)
+    campaigns = store.list_campaigns(project, op)
     for campaign, numbers in zip(campaigns, _accepted_numbers(project, campaigns), strict=True):
-        head = _judged_version(campaign, campaign.ledger.read(numbers[-1]), digest) if numbers else None
+        head = _read_judged(campaign, numbers[-1], digest) if numbers else None
         if head is not None:
             heads_by_target.setdefault(campaign.manifest.target, []).append(head)
     return heads_by_target
@@ -119,12 +117,12 @@ def accepted_versions(project: Project, op: str, target: str) -> list[BestVersio
     Raises as `rank_versions`.
     """
     digest, versions = definition_file.definition_sha256(project.definition_path(op)), project.kernels / op
-    campaigns = [campaign for campaign in _list_campaigns(project, op) if campaign.manifest.target == target]
+    campaigns = [campaign for campaign in store.list_campaigns(project, op) if campaign.manifest.target == target]
     earlier = [
         judged
         for campaign, numbers in zip(campaigns, _accepted_numbers(project, campaigns), strict=True)
         for number in numbers[:-1]
-        if (judged := _judged_version(campaign, campaign.ledger.read(number), digest)) is not None
+        if (judged := _read_judged(campaign, number, digest)) is not None
     ]
     earlier.sort(key=lambda judged: judged.evaluation.provenance.measured, reverse=True)
     listed = rank_versions(project, op).get(target, [])
@@ -183,24 +181,34 @@ class _JudgedVersion:
         return [version]
 
 
-def _list_campaigns(project: Project, op: str) -> list[Campaign]:
-    folders = sorted(path.parent for path in (project.devlog / op).glob(f"*/{store.MANIFEST}"))
-    return [store.read_campaign(project, folder) for folder in folders]
-
-
 def _accepted_numbers(project: Project, campaigns: Sequence[Campaign]) -> list[list[int]]:
     """Return the numbers of each campaign's accepted rounds that no rerun refuted.
 
-    A refuted version leaves its place to its parent. Raises CorruptRecord.
+    A refuted version leaves its place to its parent. A campaign with a file that does not read has none, and a
+    warning of the class LeftOut says so.
     """
-    accepted = []
+    accepted: list[list[int]] = []
     every = store.read_progress(project, [campaign.folder for campaign in campaigns])
     for campaign, progress in zip(campaigns, every, strict=True):
-        numbers = (progress or store.measure_progress(campaign)).accepted
-        reruns = stored_evaluations.campaign_renewals(campaign)
+        try:
+            numbers = (progress or store.measure_progress(campaign)).accepted
+            reruns = stored_evaluations.campaign_renewals(campaign)
+        except CorruptRecord as error:
+            store.warn_left_out(error)
+            accepted.append([])
+            continue
         refuted = {name for name, rerun in reruns.items() if rerun.claim is Claim.REFUTED}
         accepted.append([number for number in numbers if campaign.ledger.folder_of(number).name not in refuted])
     return accepted
+
+
+def _read_judged(campaign: Campaign, number: int, digest: str) -> _JudgedVersion | None:
+    """Return the version of a round; None, with a warning of the class LeftOut, if its record does not read."""
+    try:
+        return _judged_version(campaign, campaign.ledger.read(number), digest)
+    except CorruptRecord as error:
+        store.warn_left_out(error)
+        return None
 
 
 def _judged_version(campaign: Campaign, stored: StoredRound, digest: str) -> _JudgedVersion | None:

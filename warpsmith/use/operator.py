@@ -17,7 +17,7 @@ import shutil
 import tempfile
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
@@ -25,11 +25,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 from warpsmith import languages
 from warpsmith.core.definition import ScalarSpec, TensorSpec
 from warpsmith.core.evaluation import REFERENCE
-from warpsmith.errors import BadDefinition, MachineLacks
+from warpsmith.errors import BadDefinition, LeftOut, MachineLacks
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.languages.base import BuildFailed, EntersLibrary, LibraryEntry, Run
+from warpsmith.languages.base import EntersLibrary, LibraryEntry, Run
 from warpsmith.packages import require_torch
+from warpsmith.temporary import TemporaryFolder
 from warpsmith.use import choice, native_launch, shape_choice
 from warpsmith.use.arguments import Arguments
 from warpsmith.use.choice import BestVersion
@@ -74,10 +75,12 @@ def best(op: str, device: str | None = None) -> BestFunction:
         op: the operator, from the current project or a shipped one.
         device: `cpu`, `cuda` or `cuda:1`; by default a GPU if PyTorch has one.
 
+    Whatever keeps every version from running, the definition's reference runs instead, with one warning: a bad
+    record, a folder that does not read, a missing compiler, a failed build, a full disk, or a failed first call.
+
     Raises:
         MissingInput: there is no such operator.
         BadDefinition: its definition is wrong.
-        CorruptRecord: a record of its campaigns is corrupt.
         MachineLacks: PyTorch is not installed.
     """
     require_torch("best()")
@@ -92,9 +95,16 @@ def _best(op: str, device: str, _folder: Path) -> BestFunction:
     file = definition_file.load_definition(project.definition_path(op))
     try:
         return best_accepted(project, file, device)
-    except (MachineLacks, BuildFailed, OSError) as error:
-        warnings.warn(f"{op}: {str(error).rstrip('.')}; its reference runs instead.", stacklevel=3)
+    except BadDefinition:
+        raise
+    except Exception as error:  # a program goes on with the reference, whatever is broken
+        warnings.warn(f"{op}: {_reason(error)}; its reference runs instead.", stacklevel=3)
         return _reference_function(file)
+
+
+def _reason(error: Exception) -> str:
+    """Return the first line of an error's message without its full stop, or its class."""
+    return (str(error).strip().splitlines() or [""])[0].rstrip(".") or type(error).__name__
 
 
 def best_accepted(project: Project, file: DefinitionFile, device: str) -> BestFunction:
@@ -102,17 +112,36 @@ def best_accepted(project: Project, file: DefinitionFile, device: str) -> BestFu
 
     Raises:
         MachineLacks: no version was accepted for the device, or none of them runs on this machine.
-        BuildFailed, OSError: the best version does not build on this machine, and no other runs.
-        CorruptRecord, BadDefinition: as `best`.
+        BadDefinition: as `best`.
+        Exception: what kept the best version from running; no other version runs either.
     """
     name, kind = _device_name(device), device.partition(":")[0]
     target = choice.target_of_device(project, name)
-    versions = choice.versions_for_target(project, file.definition.name, target)
+    applied = None
+    with _collected_faults() as faults:
+        versions = choice.versions_for_target(project, file.definition.name, target)
+        if versions:
+            applied = shape_choice.find_map(project, file.definition.name, target, versions)
     if not versions:
-        raise MachineLacks(f"no version was accepted for {name or 'the CPU'}")
-    applied = shape_choice.find_map(project, file.definition.name, target, versions)
+        raise MachineLacks(" ".join([*faults, f"no version was accepted for {name or 'the CPU'}"]))
+    for fault in faults:
+        warnings.warn(fault, LeftOut, stacklevel=4)
     mapped = _mapped_function(applied, file, kind) if applied and applied.versions else None
     return mapped or _first_runnable(versions, file, kind)
+
+
+@contextlib.contextmanager
+def _collected_faults() -> Iterator[list[str]]:
+    """Collect what is left out because it does not read, each once; every other warning passes."""
+    faults: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", LeftOut)
+        yield faults
+    for warning in caught:
+        if not issubclass(warning.category, LeftOut):
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+        elif (fault := str(warning.message)) not in faults:
+            faults.append(fault)
 
 
 def _device_name(device: str) -> str | None:
@@ -136,8 +165,8 @@ def _mapped_function(applied: AppliedMap, file: DefinitionFile, device: str) -> 
     for version in applied.versions:
         try:
             runs[version.solution] = _load_version(version, file, device).run
-        except (MachineLacks, BuildFailed, OSError) as error:
-            reasons[version.solution] = str(error).rstrip(".")
+        except Exception as error:
+            reasons[version.solution] = _reason(error)
     best = applied.versions[0]
     if best.solution not in runs:
         return None
@@ -160,11 +189,13 @@ def _first_runnable(versions: Sequence[BestVersion], file: DefinitionFile, devic
     for version in versions:
         try:
             function = _registered_function(version, file, device)
-        except (MachineLacks, BuildFailed, OSError) as error:
+        except BadDefinition:
+            raise
+        except Exception as error:
             first_error = first_error or error
             continue
         if first_error:
-            best_of_all, reason = versions[0].solution, str(first_error).rstrip(".")
+            best_of_all, reason = versions[0].solution, _reason(first_error)
             warnings.warn(f"{version.op}: {best_of_all}: {reason}; {version.solution} runs instead.", stacklevel=5)
         return function
     assert first_error is not None  # There is at least one version.
@@ -254,7 +285,7 @@ def _cache_folder() -> Path:
 
 @functools.cache
 def _process_folder(cache: Path | None = None) -> tempfile.TemporaryDirectory[str]:
-    folder = tempfile.TemporaryDirectory(prefix="warpsmith-")
+    folder = TemporaryFolder()
     if cache:
         _LOG.info("compiled code is not cached: %s is not writable", cache)
         with contextlib.suppress(OSError):  # Files that cannot be read are compiled again.
@@ -295,15 +326,37 @@ def _register_operator(
     )
     planned = _planned[name] = PlannedCalls(plannable, lock, native_launch.extension(_cache_folder()))
 
+    has_run, replaced = False, False
+
     def kernel(*values: Any) -> Any:  # noqa: ANN401
+        nonlocal has_run, replaced
+        if replaced:
+            return reference_outputs(values)
         planned.calls += 1
         results = planned.replay(values, True)  # here when the call comes from a compiled graph or from autograd
         if results is not None:
             return results
         values = tuple(arguments.make_contiguous(values))
-        with lock, arguments.device_of(values):
-            outputs = planned.run(values)
+        try:
+            with lock, arguments.device_of(values):
+                outputs = planned.run(values)
+        except torch.OutOfMemoryError:
+            raise
+        except Exception as error:  # the first call compiles, which takes a compiler and a disk
+            if has_run:
+                raise
+            replaced = True
+            reason = f"{version.op}: {version.solution} failed at its first call: {_reason(error)}"
+            warnings.warn(f"{reason}; its reference runs instead.", stacklevel=2)
+            return reference_outputs(values)
+        has_run = True
         return outputs[0] if has_one_output else tuple(outputs)
+
+    def reference_outputs(values: Sequence[Any]) -> Any:  # noqa: ANN401
+        results = file.reference(*values)
+        if has_one_output:
+            return (results[0] if isinstance(results, tuple | list) else results).contiguous()
+        return tuple(result.contiguous() for result in results)
 
     def allocate_fake(*values: Any) -> Any:  # noqa: ANN401
         outputs = arguments.allocate(values)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,6 +33,7 @@ from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.languages.base import BuildFailed
 from warpsmith.packages import require_torch
+from warpsmith.temporary import TemporaryFolder
 from warpsmith.use import choice
 from warpsmith.use.choice import BestVersion
 from warpsmith.use.operator import BestFunction, best_accepted
@@ -237,7 +237,7 @@ def _data_set(
 ) -> dict[Path, str]:
     """Return the files of one definition by their places: the definition, the solution and its traces."""
     name, language = exported.definition.name, languages.get(version.language)
-    with tempfile.TemporaryDirectory(prefix="warpsmith-") as temporary:
+    with TemporaryFolder() as temporary:
         # The judged source may be a copy beside its record, under another name.
         source = Path(temporary) / version.language / f"{Path(version.solution).name}{language.suffix}"
         source.parent.mkdir()

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from campaign_kit import INTERVAL, OP, Script, evaluation, make_project, sha256, use_toys
+from campaign_kit import INTERVAL, OP, Script, change_manifest, evaluation, make_project, sha256, use_toys
 from test_store import HOLD
 
 from warpsmith import project as projects
@@ -535,8 +535,7 @@ def test_the_machine_of_the_campaign_judges_again_or_another(
     for context in (None, "lab", "local"):
         rerun.rerun_record(campaign.project, campaign.rounds / "002", context=context)
     assert chosen == [None, "lab", None]
-    manifest = campaign.folder / store.MANIFEST
-    manifest.write_text(manifest.read_text() + "context: lab\n")
+    change_manifest(campaign.folder, "shapes: ", "context: lab\nshapes: ")
     for context in (None, "local"):
         rerun.rerun_record(campaign.project, campaign.rounds / "002", context=context)
     assert chosen[3:] == ["lab", None]

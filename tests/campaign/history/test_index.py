@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 from campaign_kit import Script
 
-from warpsmith.campaign.history import index, past_rounds, records, store
+from warpsmith.campaign.history import index, manifests, past_rounds, records, store
 from warpsmith.campaign.history.store import Campaign, Progress
 from warpsmith.core.campaign import Strike
-from warpsmith.errors import Misuse
 from warpsmith.ledger.store import RECORD
 from warpsmith.project import Project
 
@@ -216,8 +215,8 @@ def test_past_rounds_are_the_same_from_the_index(rounds: Campaign, monkeypatch: 
     assert past_rounds.read_past_rounds(rounds.project) == first
 
 
-def test_a_bad_manifest_is_named(rounds: Campaign, project: Project) -> None:
+@pytest.mark.parametrize("name", [manifests.MANIFEST, manifests.SEAL])
+def test_a_bad_manifest_has_no_progress(rounds: Campaign, project: Project, name: str) -> None:
     progress(rounds)
-    (rounds.folder / store.MANIFEST).write_text("campaign: [")
-    with pytest.raises(Misuse, match=store.MANIFEST):
-        store.read_progress(project, [rounds.folder])
+    (rounds.folder / name).write_text(f"{'0' * 64}  {manifests.MANIFEST}\n")
+    assert store.read_progress(project, [rounds.folder]) == [None]

@@ -134,13 +134,6 @@ def test_a_folder_is_not_said_to_be_missing(project: Project) -> None:
         lab_requests.locate_version(project, project.kernels / OP)
 
 
-@pytest.mark.parametrize("text", ["", "campaign: [", "campaign: x\nextra: 1\n"])
-def test_bad_manifest_is_named(campaign: store.Campaign, text: str) -> None:
-    (campaign.folder / "manifest.yaml").write_text(text)
-    with pytest.raises(Misuse, match=r"manifest\.yaml does not read: .*; correct it"):
-        store.find_campaign(campaign.project)
-
-
 def test_versions_of_other_campaigns_are_not_taken_again(project: Project) -> None:
     first = start.start_campaign(project, OP, "cpu", "toy")
     script = Script({"v1": "ACCEPT", "v2": "ACCEPT", "v3": "ROLLBACK"})
@@ -265,7 +258,7 @@ def test_full_disk_at_every_write_loses_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("code", [errno.EDQUOT, errno.EROFS])
 def test_what_stopped_it_is_said(campaign: store.Campaign, code: int) -> None:
     assert fill(campaign, 2, code)
-    said = "nothing was lost: make room, then run `warpsmith resume"
+    said = "nothing was lost: .*, then run `warpsmith resume"
     with pytest.raises(MachineLacks, match=said), store.hold_campaign(campaign, "play"):
         raise OSError(code, os.strerror(code))
 

@@ -1,4 +1,7 @@
-"""Kill a whole campaign at every place between two of its system calls; resume must lose and double nothing."""
+"""Kill a whole campaign at every second place between two system calls; resume must lose and double nothing.
+
+`tests/faults` kills commands from outside, at places that it samples.
+"""
 
 from __future__ import annotations
 
@@ -138,8 +141,8 @@ def test_every_kill_is_mended(scratch: Path, template: Template, chunk: int, aft
         "ROLLBACK",
         "ACCEPT",
     ]
-    # Before n is after n - 1: every second call from both sides meets each place between two calls once.
-    numbers = range(2 + 2 * chunk, template.calls + 1, 2 * CHUNKS)
+    # Before n is after n - 1, so the two sides take turns, and no place between two calls is met twice.
+    numbers = range(2 + 4 * chunk + 2 * after, template.calls + 1, 4 * CHUNKS)
     states = killed_after(template, numbers, scratch) if after else killed_before(template, numbers, scratch)
     for n, campaign, said in states:
         code, more = in_child(lambda say, c=campaign: mended(c, say))  # type: ignore[misc]

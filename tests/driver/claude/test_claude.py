@@ -122,11 +122,13 @@ def test_without_a_carried_cli_the_one_on_path_is_taken(monkeypatch: pytest.Monk
     with pytest.raises(MachineLacks, match="on PATH"):
         claude_process.require_claude()
     found = tmp_path / "claude"
-    found.write_text('#!/bin/sh\necho started "$@"\n')
+    found.write_text('#!/bin/sh\necho started "$@" $DATABASE_URL $ANTHROPIC_API_KEY\n')
     found.chmod(0o755)
     claude_process.require_claude()
+    monkeypatch.setenv("DATABASE_URL", "secret")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "key")
     with claude_process.launcher() as path, os.popen(f"{path} 'a b' c") as told:
-        assert told.read() == "started a b c\n"
+        assert told.read() == "started a b c key\n"
     assert not path.exists()
 
 

@@ -1,18 +1,9 @@
 from __future__ import annotations
 
-import os
-
 import torch
 from lab_samples import GIVEN, SQUARE
 
 from warpsmith.lab.instrumented import target_program
-
-
-def test_the_version_does_not_see_credentials(monkeypatch):
-    around = {"SOME_API_KEY": "1", "service_token": "2", "SOME_PROFILER_PATH": "/there"}
-    monkeypatch.setattr(os, "environ", around)
-    target_program.forget_secrets()
-    assert around == {"SOME_PROFILER_PATH": "/there"}
 
 
 def test_arguments_are_in_the_definitions_order(workshop):

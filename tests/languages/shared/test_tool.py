@@ -21,6 +21,13 @@ def test_gives_status_and_output(tmp_path):
     assert ended.output.endswith("e")
 
 
+def test_tools_get_no_secrets(monkeypatch):
+    monkeypatch.setenv("DATABASE_URL", "a secret")
+    ended = tool.run_tool([sys.executable, "-c", "import os; print(sorted(os.environ))"], 30)
+    assert "PATH" in ended.output
+    assert "DATABASE_URL" not in ended.output
+
+
 def test_time_out_ends_children_too(tmp_path):
     pid = tmp_path / "pid"
     with pytest.raises(TimeoutError, match=r"0\.5 s"):

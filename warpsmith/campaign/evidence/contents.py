@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from warpsmith.campaign.history import index, store
+from warpsmith.campaign.history import index, manifests
 from warpsmith.core.base import Model
 from warpsmith.project import Project
 
@@ -53,7 +53,7 @@ def hash_contents(project: Project) -> ContentHashes:
     """Hash the files of a project's campaigns, operators and races."""
     operators = project.kernels.iterdir() if project.kernels.is_dir() else ()
     return ContentHashes(
-        campaigns={folder: _hash_folder(folder) for folder in store.campaign_folders(project)},
+        campaigns={folder: _hash_folder(folder) for folder in manifests.campaign_folders(project)},
         operators={folder.name: _hash_folder(folder) for folder in operators if folder.is_dir()},
         races=_hash_texts([_hash_folder(folder) for folder in sorted(project.devlog.glob("*/races"))]),
         knowledge=_hash_texts(sorted(project.relative(path) for path in project.knowledge.rglob("*.md"))),

@@ -17,8 +17,10 @@ from warpsmith.campaign.evidence import (
 from warpsmith.campaign.evidence.campaign_check import BestJudged, CampaignCheck
 from warpsmith.campaign.evidence.contents import ContentHashes, hash_contents, recall, remember
 from warpsmith.campaign.evidence.stored_evaluations import StoredEvaluation
-from warpsmith.campaign.history import store
+from warpsmith.campaign.history import manifests, store
+from warpsmith.campaign.history.manifests import MANIFEST
 from warpsmith.core.evidence import OtherToolchain, Stale, Standing, UnsupportedText
+from warpsmith.errors import CorruptRecord
 from warpsmith.ledger import signing
 from warpsmith.ledger.store import Ledger
 from warpsmith.project import Project
@@ -41,11 +43,8 @@ def check_evidence(
             not on disk is no finding.
         ledgers: ledgers of other features, whose records are to be whole and signed too.
         contents: hashes of the project's files as they are now; read here by default.
-
-    Raises:
-        Misuse: a campaign's manifest does not read.
     """
-    checks = _check_campaigns(project, contents or hash_contents(project))
+    checks, damaged = _check_campaigns(project, contents or hash_contents(project))
     verdicts, stale = stored_evaluations.list_verdicts(project)
     findings, changed, older = campaign_check.check_evaluations(project, verdicts)
     stale += findings
@@ -55,7 +54,7 @@ def check_evidence(
     faults = list(agent_texts.check_repo_texts(project))
     unsupported = [fault for check in checks for fault in check.unsupported]
     unsupported += [fault for fault in faults if isinstance(fault, UnsupportedText)]
-    stale += [finding for check in checks for finding in check.stale]
+    stale += [*damaged, *(finding for check in checks for finding in check.stale)]
     stale += [fault for fault in faults if isinstance(fault, Stale)]
     maps, stale_maps = map_check.check_maps(project)
     stale += stale_maps
@@ -85,17 +84,24 @@ def check_evidence(
     )
 
 
-def _check_campaigns(project: Project, contents: ContentHashes) -> list[CampaignCheck]:
-    """Check each campaign, one at a time, unless its files are those of an earlier check."""
-    folders = store.campaign_folders(project)
+def _check_campaigns(project: Project, contents: ContentHashes) -> tuple[list[CampaignCheck], list[Stale]]:
+    """Check each campaign, one at a time, unless its files are those of an earlier check; return also a finding
+    for each manifest that does not read."""
+    folders, damaged = manifests.campaign_folders(project), []
     states = {folder: contents.state_of(folder) for folder in folders}
     recalled = recall(project, "check", states, CampaignCheck)
     checks = {folder: check for folder, check in recalled.items() if check.holds(project)}
     for folder in folders:
-        if folder not in checks:
-            checks[folder] = campaign_check.check_campaign(store.read_campaign(project, folder))
-            remember(project, "check", states, {folder: checks[folder]})
-    return [checks[folder] for folder in folders]
+        if folder in checks:
+            continue
+        try:
+            campaign = store.read_campaign(project, folder)
+        except CorruptRecord as error:
+            damaged.append(stored_evaluations.corrupt_finding(project, folder / MANIFEST, error))
+            continue
+        checks[folder] = campaign_check.check_campaign(campaign)
+        remember(project, "check", states, {folder: checks[folder]})
+    return [checks[folder] for folder in folders if folder in checks], damaged
 
 
 def _other_toolchains(best: Iterable[BestJudged]) -> tuple[OtherToolchain, ...]:

@@ -82,9 +82,11 @@ def find_evaluation(project: Project, path: Path) -> StoredEvaluation:
 
 
 def list_evaluations(project: Project) -> tuple[list[StoredEvaluation], list[Stale]]:
-    """List every evaluation that reads, and a finding for each that does not; raises Misuse on a bad manifest."""
+    """List every evaluation that reads, and a finding for each record and manifest that does not."""
     judged, stale = list_verdicts(project)
-    for campaign in reversed(store.list_campaigns(project)):
+    campaigns, errors = store.read_campaigns(project)
+    stale += [corrupt_finding(project, path, error) for path, error in errors.items()]
+    for campaign in reversed(campaigns):
         sound, corrupt = read_evaluations(campaign)
         judged, stale = sound + judged, corrupt + stale
     return judged, stale

@@ -24,7 +24,8 @@ from typing import NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
-from warpsmith.campaign.history.records import MANIFEST, STRUCK
+from warpsmith.campaign.history.manifests import MANIFEST, SEAL
+from warpsmith.campaign.history.records import STRUCK
 from warpsmith.core.base import Model
 from warpsmith.errors import CorruptRecord
 from warpsmith.ledger.store import QUARANTINE, RECORD
@@ -64,7 +65,7 @@ def derive_from_rounds(
 ) -> list[T | None]:
     """Return what `derive` gives for each campaign, from the index where none of its rounds has changed.
 
-    None stands for a campaign with a corrupt record; its own commands report it.
+    None stands for a campaign with a corrupt record or manifest; its own commands report it.
 
     Args:
         root: root of the project.
@@ -72,7 +73,7 @@ def derive_from_rounds(
         kind: name of the question, which is always asked with the same model and function.
         model: model of an answer.
         derive: function of the manifest and the closed rounds in a folder, and of nothing else; it reads and
-            checks them, and may raise CorruptRecord, or Misuse for the manifest.
+            checks them, and may raise CorruptRecord.
     """
     states = [_round_state(folder) for folder in folders]
     rows = read_rows(root, kind)
@@ -170,7 +171,7 @@ def _round_state(folder: Path) -> FilesState:
         names = sorted(name for name in os.listdir(rounds) if name.isdigit())  # noqa: PTH208
     except OSError:
         names = []
-    paths = [f"{folder}/{MANIFEST}", f"{rounds}/{QUARANTINE}"]
+    paths = [f"{folder}/{MANIFEST}", f"{folder}/{SEAL}", f"{rounds}/{QUARANTINE}"]
     for name in names:
         paths.append(f"{rounds}/{name}/{RECORD}")
         if os.access(strike := f"{rounds}/{name}/{STRUCK}", os.F_OK):

@@ -18,7 +18,7 @@ from warpsmith.campaign.history.records import StoredRound
 from warpsmith.core.base import Model, Sha256
 from warpsmith.core.evaluation import Evaluation
 from warpsmith.core.text import describe_error
-from warpsmith.ledger.store import corrupt_file
+from warpsmith.ledger.store import corrupt_file, unreadable_file
 
 JOURNAL = "journal.jsonl"
 """Name of the journal in a campaign's folder."""
@@ -94,7 +94,7 @@ def read_journal_lines(folder: Path, repair: str) -> list[JournalLine]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise corrupt_file(path, f"does not read: {error}", repair) from error
+        raise unreadable_file(path, error, repair) from error
     return lines
 
 

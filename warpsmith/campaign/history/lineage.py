@@ -6,6 +6,7 @@ import shutil
 from dataclasses import dataclass
 
 from warpsmith.campaign.history import records, solutions
+from warpsmith.campaign.history.manifests import MANIFEST, SEAL
 from warpsmith.campaign.history.records import STRUCK, StoredRound
 from warpsmith.campaign.history.store import Campaign
 from warpsmith.core.text import to_one_line
@@ -98,6 +99,7 @@ def _commit(git: Git, campaign: Campaign, stored: StoredRound, parent: str | Non
     record = stored.record
     solution = solutions.find_solution(campaign.project, campaign.manifest.target_op, record.solution)
     paths = sorted(path for path in stored.folder.iterdir() if path.is_file() and path.suffix != RENDERED)
+    paths += [path for name in (MANIFEST, SEAL) if (path := campaign.folder / name).is_file()]
     blobs = dict(zip(paths, git.blobs(paths), strict=True))
     entries = {git.path(path): blob for path, blob in blobs.items()}
     # The version is committed as it was judged, even if its file has changed since.

@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import Field
 
 from warpsmith import project as projects
-from warpsmith.campaign.history import index, stopping, store
+from warpsmith.campaign.history import index, manifests, stopping, store
 from warpsmith.core.base import Minute, Model, Slug
 from warpsmith.core.campaign import Manifest, Objective, RoundRecord
 from warpsmith.core.evaluation import BEST, Evaluation
@@ -146,7 +146,7 @@ def read_past_rounds(project: Project) -> list[PastRound]:
     shipped = projects.shipped_project()
     rounds: list[PastRound] = []
     for source in (project,) if project.devlog == shipped.devlog else (project, shipped):
-        folders = store.campaign_folders(source)
+        folders = manifests.campaign_folders(source)
         derive = partial(_read_past, source)
         pasts = index.derive_from_rounds(source.root, folders, "past", CampaignPast, derive)
         rounds += (past for campaign_past in pasts if campaign_past for past in campaign_past.rounds)

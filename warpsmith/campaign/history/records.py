@@ -14,10 +14,15 @@ from warpsmith import files
 from warpsmith.core.campaign import RoundRecord, Strike
 from warpsmith.core.text import describe_error
 from warpsmith.errors import MissingInput
-from warpsmith.ledger.store import DIGEST, RECORD, Ledger, StoredRecord, digest_line, write_model
-
-MANIFEST = "manifest.yaml"
-"""File of a campaign's settings, in its folder."""
+from warpsmith.ledger.store import (
+    DIGEST,
+    RECORD,
+    Ledger,
+    StoredRecord,
+    digest_line,
+    unreadable_file,
+    write_model,
+)
 
 STRUCK = "struck.json"
 """File next to the record: why its version left the lineage later. Its checksum follows the record's."""
@@ -61,9 +66,10 @@ class RoundLedger(Ledger[RoundRecord]):
             if attachments:
                 raise self.corrupt(path, f"is missing, though {DIGEST} lists it") from None
             return None
-        except (OSError, ValidationError) as error:
-            fault = describe_error(error) if isinstance(error, ValidationError) else str(error)
-            raise self.corrupt(path, f"does not read: {fault}") from error
+        except OSError as error:
+            raise unreadable_file(path, error, self.repair) from error
+        except ValidationError as error:
+            raise self.corrupt(path, f"does not read: {describe_error(error)}") from error
         if strike.record_sha256 != stored.sha256:
             raise self.corrupt(path, "strikes another record than the one next to it")
         if attachments and attachments != [hashlib.sha256(data).hexdigest(), STRUCK]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -10,18 +11,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
-import yaml
 from pydantic import ValidationError
 
-from warpsmith.campaign.history import index, journal, records, stopping
+from warpsmith.campaign.history import index, journal, manifests, records, stopping
 from warpsmith.campaign.history.journal import JournalLine
-from warpsmith.campaign.history.records import MANIFEST as MANIFEST
+from warpsmith.campaign.history.manifests import MANIFEST as MANIFEST
 from warpsmith.campaign.history.records import RoundLedger, StoredRound
 from warpsmith.core.base import Model
 from warpsmith.core.campaign import Closure, Manifest, Masks, RoundRecord
 from warpsmith.core.spend import Spend, Spending
-from warpsmith.core.text import describe_error
-from warpsmith.errors import CorruptRecord, Misuse
+from warpsmith.errors import CorruptRecord, LeftOut, Misuse
 from warpsmith.ledger.lock import LOCK, hold_lock
 from warpsmith.ledger.store import write_model
 from warpsmith.project import Project
@@ -35,9 +34,6 @@ ENVIRONMENT = "WARPSMITH_CAMPAIGN"
 """Environment variable that names the campaign if no `--campaign` does."""
 
 _START_COMMAND = "`warpsmith start OP --target TARGET --language LANGUAGE`"
-
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""Reader of manifests: the same in C takes a tenth of the time, and a project may have hundreds."""
 
 M = TypeVar("M", bound=Model)
 
@@ -146,24 +142,36 @@ def hold_campaign(campaign: Campaign, command: str) -> AbstractContextManager[No
 
 
 def read_campaign(project: Project, folder: Path) -> Campaign:
-    """Read the campaign in a folder.
+    """Read the campaign in a folder; raises CorruptRecord if its manifest does not read."""
+    return Campaign(project, folder, manifests.read_manifest(folder))
 
-    Raises:
-        Misuse: its manifest does not read.
+
+def list_campaigns(project: Project, op: str = "*") -> list[Campaign]:
+    """List the campaigns of a project or of one operator by operator and name.
+
+    One whose manifest does not read is left out, with a warning of the class LeftOut.
     """
-    path = folder / MANIFEST
-    try:
-        manifest = Manifest.model_validate(yaml.load(path.read_text(), Loader=_LOADER))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, ValidationError) as error:
-        raise Misuse(f"{path} does not read: {describe_error(error)}; correct it.") from error
-    if manifest.campaign != folder.name:
-        raise Misuse(f"{path} belongs to campaign `{manifest.campaign}`; give the folder that name.")
-    return Campaign(project, folder, manifest)
+    campaigns, errors = read_campaigns(project, op)
+    for error in errors.values():
+        warn_left_out(error)
+    return campaigns
 
 
-def list_campaigns(project: Project) -> list[Campaign]:
-    """List every campaign of the project by operator and name; raises Misuse."""
-    return [read_campaign(project, folder) for folder in campaign_folders(project)]
+def read_campaigns(project: Project, op: str = "*") -> tuple[list[Campaign], dict[Path, CorruptRecord]]:
+    """Read the campaigns of a project or of one operator; return also the manifests that do not read, each with
+    its error."""
+    campaigns, errors = [], {}
+    for folder in manifests.campaign_folders(project, op):
+        try:
+            campaigns.append(read_campaign(project, folder))
+        except CorruptRecord as error:
+            errors[folder / MANIFEST] = error
+    return campaigns, errors
+
+
+def warn_left_out(error: CorruptRecord) -> None:
+    """Warn of a file that does not read, without which a command goes on."""
+    warnings.warn(f"{error} Its campaign is left out until then.", LeftOut, stacklevel=3)
 
 
 def find_campaign(project: Project, name: str | None = None) -> Campaign:
@@ -174,8 +182,9 @@ def find_campaign(project: Project, name: str | None = None) -> Campaign:
 
     Raises:
         Misuse: no campaign matches, or several do.
+        CorruptRecord: the manifest of the one that matches does not read.
     """
-    folders = campaign_folders(project)
+    folders = manifests.campaign_folders(project)
     name = name or os.environ.get(ENVIRONMENT)
     if name:
         matches = [folder for folder in folders if folder.name == name]
@@ -205,7 +214,7 @@ def is_finished(campaign: Campaign) -> bool:
 
 
 def read_progress(project: Project, folders: Sequence[Path]) -> list[Progress | None]:
-    """Return the progress of campaigns by their folders; None for one with a corrupt record. Raises Misuse."""
+    """Return the progress of campaigns by their folders; None for one with a corrupt record or manifest."""
 
     def measure(folder: Path) -> Progress:
         return measure_progress(read_campaign(project, folder))
@@ -223,10 +232,22 @@ def measure_progress(campaign: Campaign) -> Progress:
 
 
 def _unfinished(project: Project, folders: Sequence[Path]) -> list[Path]:
-    """List the folders of campaigns that are neither closed nor stopped; one with a corrupt record is neither."""
+    """List the folders of campaigns that are neither closed nor stopped; one with a corrupt record is neither.
+
+    One whose manifest does not read is left out, with a warning of the class LeftOut.
+    """
     going = [folder for folder in folders if not _is_closed(folder)]
-    progress = read_progress(project, going)
-    return [folder for folder, reached in zip(going, progress, strict=True) if reached is None or not reached.stop]
+    unfinished = []
+    for folder, reached in zip(going, read_progress(project, going), strict=True):
+        try:
+            if reached is None:
+                manifests.read_manifest(folder)
+        except CorruptRecord as error:
+            warn_left_out(error)
+        else:
+            if reached is None or not reached.stop:
+                unfinished.append(folder)
+    return unfinished
 
 
 def _is_closed(folder: Path) -> bool:
@@ -234,11 +255,6 @@ def _is_closed(folder: Path) -> bool:
         return bool(Closure.model_validate_json((folder / CLOSED).read_bytes()))
     except (OSError, ValidationError):
         return False
-
-
-def campaign_folders(project: Project) -> list[Path]:
-    """List the folder of every campaign of the project, by operator and name."""
-    return sorted(path.parent for path in project.devlog.glob(f"*/*/{MANIFEST}"))
 
 
 def _list_names(folders: list[Path]) -> str:

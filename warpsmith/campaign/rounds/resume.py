@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-import psutil
 from pydantic import ValidationError
 
 from warpsmith import files
 from warpsmith.campaign.evidence.stored_evaluations import RERUNS
-from warpsmith.campaign.history import journal, lineage, records, solutions
+from warpsmith.campaign.history import journal, lineage, manifests, records, solutions, store
 from warpsmith.campaign.history.records import StoredRound
 from warpsmith.campaign.history.store import MASKS, SPENT, Campaign
 from warpsmith.campaign.rounds import lessons, open_round
@@ -26,7 +24,10 @@ from warpsmith.core.spend import Spending
 from warpsmith.errors import CorruptRecord, Misuse
 from warpsmith.ledger import repair
 from warpsmith.ledger.git import campaign_ref
+from warpsmith.ledger.lock import LOCK, hold_lock
 from warpsmith.ledger.store import RECORD
+from warpsmith.ownership import is_abandoned
+from warpsmith.project import Project
 
 
 def resume_campaign(campaign: Campaign) -> list[str]:
@@ -36,6 +37,29 @@ def resume_campaign(campaign: Campaign) -> list[str]:
         Misuse: git or the knowledge refuses a remaining action; the message says what to correct.
     """
     return list(_resume(campaign))
+
+
+def restore_manifests(project: Project, name: str | None) -> list[str]:
+    """Restore the manifest of the campaign of this name, without a name all that do not read, and return what was
+    done. Only a named one that cannot be restored is an error; each other one is left out with a warning.
+
+    Raises:
+        CorruptRecord: no commit holds the manifest of the campaign of this name.
+        Busy: another process holds the campaign.
+    """
+    actions: list[str] = []
+    for path in store.read_campaigns(project)[1]:
+        folder = path.parent
+        if name in (None, folder.name):
+            with hold_lock(
+                folder / LOCK, folder.name, "warpsmith resume", f"warpsmith resume --campaign {folder.name}"
+            ):
+                try:
+                    actions += manifests.restore_manifest(project, folder)
+                except CorruptRecord:
+                    if name:
+                        raise
+    return actions
 
 
 def _resume(campaign: Campaign) -> Iterator[str]:
@@ -88,17 +112,12 @@ def _finish_close(campaign: Campaign) -> Iterator[str]:
         return
     for folder in lessons.lesson_folders(campaign, lesson):
         for stray in sorted(folder.glob(f"{files.TEMPORARY_PREFIX}*")):
-            if _is_abandoned(stray):  # other campaigns write here too, under locks of their own
+            if is_abandoned(stray):  # other campaigns write here too, under locks of their own
                 stray.unlink(missing_ok=True)
                 yield f"removed {stray.name}, which an interrupted write left"
     stored = open_round.file_round(campaign)
     if stored:
         yield f"round {stored.record.round} was being closed: finished it"
-
-
-def _is_abandoned(stray: Path) -> bool:
-    match = re.search(r"-(\d+)-[0-9a-f]+$", stray.name)
-    return match is not None and not psutil.pid_exists(int(match[1]))
 
 
 def _finish_strike(stored: StoredRound) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from warpsmith import termination
 from warpsmith.cli import console, durations
 from warpsmith.cli.options import Context, Experiment, FromScratch, MinimumGain, MinimumGainPer, Target
 from warpsmith.errors import AgentStopped, MissingInput, Misuse
@@ -37,9 +38,6 @@ DESIGNERS = {
 
 CHECKED = "definition checked, machine measured"
 """Result of DEFINE."""
-
-INTERRUPTED = 130
-"""Exit code of shells after Ctrl-C."""
 
 
 def optimize_command(
@@ -309,7 +307,7 @@ def _run_campaign(
         raise AgentStopped(f"{error} {_stop_summary(campaign, continue_command)}") from error
     except KeyboardInterrupt:
         console.tell(f"warpsmith: Interrupted. {_stop_summary(campaign, continue_command)}")
-        raise typer.Exit(INTERRUPTED) from None
+        raise typer.Exit(termination.INTERRUPTED) from None
     pages.render_campaign(campaign)
     terminal.print_report(
         console.stdout(), campaign.manifest, campaign.records(), state.read_state(campaign).final

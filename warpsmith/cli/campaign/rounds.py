@@ -240,11 +240,13 @@ def learn_command(
 def resume_command(name: CampaignName = None) -> None:
     """Repair the campaign after a crash, and show the next step."""
     from warpsmith.campaign.history import store
-    from warpsmith.campaign.rounds.resume import resume_campaign
+    from warpsmith.campaign.rounds import resume
+    from warpsmith.project import find_project
 
+    restored = resume.restore_manifests(find_project(), name)
     campaign = _find_campaign(name)
     with store.hold_campaign(campaign, "warpsmith resume"):
-        repairs = resume_campaign(campaign)
+        repairs = [*restored, *resume.resume_campaign(campaign)]
         if repairs:
             _render_pages(campaign)
     console.out("\n".join(repairs) if repairs else "Nothing to repair.")

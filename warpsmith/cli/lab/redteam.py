@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from warpsmith import termination
 from warpsmith.cli import console
 from warpsmith.cli.options import Json, Target
 from warpsmith.errors import MachineFailed, SolutionFailed
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from warpsmith.lab.gate_tests.models import RedTeamReport, RedTeamResult
     from warpsmith.lab.gate_tests.redteam import RedTeam
 
-_INTERRUPTED = 130
 _MOST_NAMES = 5
 _MOST_JOBS = 4
 
@@ -83,7 +83,7 @@ def redteam_command(
         except KeyboardInterrupt:
             partial = project.relative(unfinished.unfinished_path(path)) if results else None
             _print_report(team.report(results, finished=False), partial, as_json)
-            raise typer.Exit(_INTERRUPTED) from None
+            raise typer.Exit(termination.INTERRUPTED) from None
         report = team.report(results)
     unfinished.save_record(path, report)
     _print_report(report, project.relative(path), as_json)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from warpsmith.cli.options import Json, Target
+from warpsmith.temporary import TemporaryFolder
 
 if TYPE_CHECKING:
     from warpsmith.core.definition import Definition, Workload
@@ -82,7 +83,6 @@ def try_command(
     until the fastest is apart from the others or the time is spent. Nothing is recorded but a log in
     `.warpsmith/tries/`, and nothing is a verdict.
     """
-    import tempfile
 
     from warpsmith.cli import console
     from warpsmith.errors import MachineLacks, Misuse
@@ -114,7 +114,7 @@ def try_command(
         start_host(
             page.target.kind, tried, hidden, project.root / ".warpsmith" / "compiled"
         ) as host,  # it imports PyTorch while this process does too
-        tempfile.TemporaryDirectory(prefix="warpsmith-reference-") as folder,
+        TemporaryFolder("reference") as folder,
     ):
         if reference:
             file, draft = import_reference(Path(folder), reference, inputs, examples or ())
@@ -249,7 +249,6 @@ def _phases_text(workbench: Workbench, host: WorkerHost, result: VariantResult) 
 
 def _profile_text(project: Project, page: HardwarePage, workbench: Workbench, name: str, *, stalls: bool) -> str:
     """Profile a variant; return what limits it and the first thing to try, and with `stalls` its hotspot."""
-    import tempfile
 
     from warpsmith import files
     from warpsmith.campaign import explain
@@ -264,7 +263,7 @@ def _profile_text(project: Project, page: HardwarePage, workbench: Workbench, na
     unmeasured = Measurement(machine=machine, measured=this_minute(), ceilings={})
     measurement = measurement_store.load_measurement(project, machine) or unmeasured
     bench, variant = workbench.bench, workbench.variant(name)
-    with tempfile.TemporaryDirectory(prefix="warpsmith-try-") as folder:
+    with TemporaryFolder("try") as folder:
         path = Path(folder) / variant.file.name
         files.write_file(path, variant.text)
         request = Request(

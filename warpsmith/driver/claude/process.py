@@ -6,9 +6,9 @@ also end it before it reports its cost.
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,12 +16,16 @@ from shlex import quote
 
 from warpsmith.errors import MachineLacks
 from warpsmith.packages import install_command
+from warpsmith.passed_environment import agent_environment
+from warpsmith.temporary import TemporaryFolder
 
 _TIED_START = """
 import ctypes, os, signal, sys
 os.setsid()
 ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG; it lasts over execv
-os.execv(sys.argv[1], sys.argv[1:])
+for name in sys.argv[1].split():
+    os.environ.pop(name, None)
+os.execv(sys.argv[2], sys.argv[2:])
 """
 
 
@@ -42,17 +46,19 @@ def require_claude() -> None:
 
 @contextmanager
 def launcher() -> Iterator[Path]:
-    """Yield a script that starts the CLI: it ends with this process and receives no signal of the terminal.
+    """Yield a script that starts the CLI: it ends with this process, receives no signal of the terminal, and gets
+    only the variables that an agent needs.
 
     Raises:
         MachineLacks: the CLI is missing.
     """
     cli = _cli()
-    with tempfile.TemporaryDirectory(prefix="warpsmith-") as folder:
+    with TemporaryFolder() as folder:
         path = Path(folder) / "claude"
-        path.write_text(
-            f'#!/bin/sh\nexec {quote(sys.executable)} -I -S -c {quote(_TIED_START)} {quote(str(cli))} "$@"\n'
-        )
+        # The SDK adds its own variables to this process's, so the rest is removed here.
+        withheld = quote(" ".join(sorted(set(os.environ) - set(agent_environment()))))
+        python = f"{quote(sys.executable)} -I -S -c {quote(_TIED_START)}"
+        path.write_text(f'#!/bin/sh\nexec {python} {withheld} {quote(str(cli))} "$@"\n')
         path.chmod(0o700)
         yield path
 

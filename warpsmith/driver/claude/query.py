@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from warpsmith import termination
 from warpsmith.core.spend import AgentPhase
 from warpsmith.driver.claude import process as claude_process
 from warpsmith.driver.claude.agents import Agent
@@ -111,7 +112,8 @@ async def _listen(options: ClaudeAgentOptions, question: Question, reply: AgentR
 
 @contextmanager
 def _interruptible(client: ClaudeSDKClient, reply: AgentReply) -> Iterator[None]:
-    """Ask the session to end and report its cost on Ctrl-C; a second Ctrl-C, or a timeout, ends it at once."""
+    """Ask the session to end and report its cost on Ctrl-C and SIGTERM; a second one, or a timeout, ends it at
+    once."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -126,11 +128,19 @@ def _interruptible(client: ClaudeSDKClient, reply: AgentReply) -> Iterator[None]
         if task:
             loop.call_later(PATIENCE, task.cancel)
 
-    loop.add_signal_handler(signal.SIGINT, interrupt)
-    try:
-        yield
-    finally:
-        loop.remove_signal_handler(signal.SIGINT)
+    def terminate(number: int) -> None:
+        if termination.note_signal(number):
+            interrupt()
+
+    with termination.restored_handlers() as ends:
+        loop.add_signal_handler(signal.SIGINT, interrupt)
+        for number in ends:
+            loop.add_signal_handler(number, terminate, number)
+        try:
+            yield
+        finally:
+            for number in (signal.SIGINT, *ends):
+                loop.remove_signal_handler(number)
 
 
 async def _interrupt(client: ClaudeSDKClient) -> None:

@@ -6,7 +6,6 @@ import ast
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from warpsmith.interchange.pytorch.definition_text import definition_draft
 from warpsmith.interchange.pytorch.example_flags import ExampleFlag, parse_example_flag
 from warpsmith.interchange.pytorch.inspected import InspectedOperator
 from warpsmith.packages import require_torch
+from warpsmith.temporary import TemporaryFolder
 
 _SECONDS = 180.0
 _BYTES = 16 * 2**30
@@ -83,7 +83,7 @@ def inspect_in_process(
         inputs=(str(inputs[0]), inputs[1]) if inputs else None,
         limit=limit,
     )
-    with tempfile.TemporaryDirectory() as folder:
+    with TemporaryFolder() as folder:
         question, answer = Path(folder) / "request.json", Path(folder) / "operator.json"
         question.write_text(request.model_dump_json())
         command = [

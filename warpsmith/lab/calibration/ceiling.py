@@ -6,7 +6,6 @@ import os
 import statistics
 import subprocess
 import sys
-import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from warpsmith.lab.machine import system
 from warpsmith.lab.workers.side import STEADY_MEMORY
 from warpsmith.languages.shared import cxx_compiler
 from warpsmith.packages import install_command
+from warpsmith.temporary import TemporaryFolder
 
 REPETITIONS = 15
 """Repetitions of each kind of work on a processor."""
@@ -82,7 +82,7 @@ def _run_on_cpu(repetitions: int, array_bytes: int) -> str:
     compiler = cxx_compiler.find_cxx_compiler()
     if compiler is None:
         raise MachineLacks(cxx_compiler.missing_cxx_compiler())
-    with tempfile.TemporaryDirectory() as folder:
+    with TemporaryFolder() as folder:
         program = Path(folder) / "ceiling_cpu"
         _run([*compiler, *_FLAGS, str(_SOURCE), "-o", str(program)], "compiling the ceiling benchmark")
         sizes = (array_bytes, repetitions, system.usable_cores())

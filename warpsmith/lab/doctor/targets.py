@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from warpsmith.lab.machine import hardware, identity, measurement_store, system
 from warpsmith.languages.base import Language
 from warpsmith.languages.shared import tool
 from warpsmith.project import Project
+from warpsmith.temporary import TemporaryFolder
 
 _SECONDS = 10.0
 
@@ -44,7 +44,7 @@ def check_openmp(survey: Survey) -> Iterator[DoctorRow]:
     if compiler is None:
         return  # The row of the language reports it.
     flags = ["-fopenmp", "-shared", "-fPIC", "-include", "omp.h", "-x", "c++", os.devnull]
-    with tempfile.TemporaryDirectory(prefix="warpsmith-") as folder:
+    with TemporaryFolder() as folder:
         result = tool.run_tool([*compiler, *flags, "-o", Path(folder) / "openmp.so"], _SECONDS)
     if result.code == 0:
         yield DoctorRow(name="OpenMP", state="ok", found=f"`{' '.join(compiler)}` builds with OpenMP")

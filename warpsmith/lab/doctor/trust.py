@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from warpsmith.lab.doctor.tools import ask_version
 from warpsmith.lab.instrumented import sanitizers
 from warpsmith.lab.sandbox import walls as sandbox
 from warpsmith.languages.shared import tool
+from warpsmith.temporary import TemporaryFolder
 
 _SECONDS = 20.0
 _REDUCED = "verdicts say `trust reduced`"
@@ -49,7 +49,7 @@ def check_sanitizer(survey: Survey) -> Iterator[DoctorRow]:
 
 
 def _test_walls() -> tuple[trust.Check, ...]:
-    with tempfile.TemporaryDirectory(prefix="warpsmith-") as folder:
+    with TemporaryFolder() as folder:
         scratch = Path(folder) / "scratch"
         scratch.mkdir()
         result = tool.run_tool([sys.executable, "-P", "-m", __name__, scratch], _SECONDS)

@@ -6,7 +6,6 @@ Where one of them fails beside the candidate, or the host of all, the control sa
 from __future__ import annotations
 
 import secrets
-import tempfile
 from pathlib import Path
 
 from warpsmith import languages
@@ -19,6 +18,7 @@ from warpsmith.lab.timing.samples import Samples
 from warpsmith.lab.timing.sides import Sides, SideSource
 from warpsmith.lab.workers.side import SideFailed, WorkerHost
 from warpsmith.languages.base import BuildFailed
+from warpsmith.temporary import TemporaryFolder
 
 _STARVED = (Status.RUNTIME_ERROR, Status.TIMEOUT, Status.OUT_OF_MEMORY)
 """Statuses of a process that lacks what others took."""
@@ -44,7 +44,7 @@ def control_failure(request: Request, host: WorkerHost, device: str) -> str:
         device: `cpu` or `cuda`.
     """
     file = request.file
-    with host as started, tempfile.TemporaryDirectory(prefix="warpsmith-build-") as folder:
+    with host as started, TemporaryFolder("build") as folder:
         try:
             sources = {REFERENCE: SideSource((file.path, REFERENCE), limits=request.limits)}
             if best := request.best:

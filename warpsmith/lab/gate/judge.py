@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import secrets
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -57,6 +56,7 @@ from warpsmith.lab.timing.sides import Sides, SideSource
 from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.lab.workers.side import SideFailed, WorkerHost
 from warpsmith.languages.base import Build, BuildFailed
+from warpsmith.temporary import TemporaryFolder
 
 _CONFIRMED = (SOLUTION, BEST, TWIN)
 
@@ -184,7 +184,7 @@ class _Gate:
             self._lint()
             host = self.host or stack.enter_context(self._new_host())
             self._restock(host)
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="warpsmith-build-")))
+            folder = Path(stack.enter_context(TemporaryFolder("build")))
             builds = self._build(folder)
             sides = stack.enter_context(self._prepare_sides(host, builds))
             if self.host:

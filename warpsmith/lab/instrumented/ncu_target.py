@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from warpsmith.lab.instrumented import target_program
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.temporary import TemporaryFolder
 
 WARM_UPS = 3
 """Calls before the profiled one; the first compiles or tunes."""
@@ -30,7 +30,6 @@ _SEED = 20260115
 def main(arguments: Sequence[str] | None = None) -> int:
     """Profile what the arguments name; return the exit code of the kind of error that ended it."""
     options = _parser().parse_args(arguments)
-    target_program.forget_secrets()
     try:
         _profile(options)
     except WarpsmithError as error:
@@ -83,7 +82,7 @@ def _profile(options: argparse.Namespace) -> None:
     if gap:
         raise MachineLacks(gap)
     name = f"{options.language}/{options.version}"
-    with tempfile.TemporaryDirectory(prefix="warpsmith-build-") as folder:
+    with TemporaryFolder("build") as folder:
         build = language.build(options.solution, file.definition, Path(folder))
         try:
             run = language.load(build, file.definition)

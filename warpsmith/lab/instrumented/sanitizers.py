@@ -14,7 +14,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +23,7 @@ from pathlib import Path
 from warpsmith.core import gate_rules
 from warpsmith.core.definition import Definition, Tolerance, Workload
 from warpsmith.core.trust import Check
-from warpsmith.lab.instrumented import sanitizer_report, sanitizer_target, target_program
+from warpsmith.lab.instrumented import sanitizer_report, sanitizer_target
 from warpsmith.lab.instrumented.sanitizer_report import SanitizerReport
 from warpsmith.lab.instrumented.sanitizer_target import SanitizerRequest, WorkloadInputs
 from warpsmith.lab.operator.definition_file import DefinitionFile
@@ -32,6 +31,8 @@ from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.lab.workers.scratch import remove_scratch
 from warpsmith.languages.base import Build
 from warpsmith.languages.shared import tool
+from warpsmith.passed_environment import tool_environment
+from warpsmith.temporary import TemporaryFolder
 
 PRINT_LIMIT = 1000
 """Number of errors after which a tool stops printing; it continues to count."""
@@ -129,8 +130,8 @@ def run_sanitizers(
     report(f"sanitizers: {', '.join(workload.name for workload in workloads)}")
     nonce = secrets.token_hex(16)
     with (
-        tempfile.TemporaryDirectory(prefix="warpsmith-sanitizers-") as folder,
-        tempfile.TemporaryDirectory(prefix="warpsmith-sanitizers-said-") as output,
+        TemporaryFolder("sanitizers") as folder,
+        TemporaryFolder("sanitizers-said") as output,
     ):
         prepared = Path(folder).resolve() / "prepared"
         _prepare(prepared, file, build, language, workloads)
@@ -278,10 +279,8 @@ def _prepare(
 
 
 def _environment(exact: bool) -> dict[str, str]:
-    """Return the environment of tool and program: no credentials, and the allocator that the tool needs."""
-    environment = {
-        name: value for name, value in target_program.without_secrets(os.environ).items() if name not in _UNSET
-    }
+    """Return the environment of tool and program: no secrets, and the allocator that the tool needs."""
+    environment = {name: value for name, value in tool_environment().items() if name not in _UNSET}
     environment |= {
         "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
         "PYTHONDONTWRITEBYTECODE": "1",

@@ -1,9 +1,7 @@
-"""Helpers of programs that run a version under another tool: its arguments, and hiding credentials."""
+"""Helpers of programs that run a version under another tool: its arguments, and the text of its errors."""
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -11,19 +9,6 @@ from warpsmith.core.definition import Definition, TensorSpec, Workload
 
 if TYPE_CHECKING:
     import torch
-
-_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
-
-
-def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment without credentials; the tool's own variables stay."""
-    return {name: value for name, value in environment.items() if not _SECRET.search(name)}
-
-
-def forget_secrets() -> None:
-    """Remove credentials from this process's environment."""
-    for name in set(os.environ) - set(without_secrets(os.environ)):
-        del os.environ[name]
 
 
 def run_arguments(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -32,6 +31,7 @@ from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.lab.tuning.screen import Screen
 from warpsmith.lab.workers.side import Limits, WorkerHost
 from warpsmith.languages.base import Build, BuildFailed
+from warpsmith.temporary import TemporaryFolder
 
 MOST_VERSIONS = 6
 """Versions of a map at most. Chosen: each needs a process, and a table of few versions can be explained."""
@@ -127,7 +127,7 @@ class MapMeasurement:
         with ExitStack() as stack:
             request = self.request
             host = host or stack.enter_context(WorkerHost(request.device, hidden=tuple(request.hidden)))
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="warpsmith-map-")))
+            folder = Path(stack.enter_context(TemporaryFolder("map")))
             self._build(folder)
             self._check_idle(host)
             yield from self._time_all(host)

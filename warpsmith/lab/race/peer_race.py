@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import secrets
 import statistics as plain
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -39,6 +38,7 @@ from warpsmith.lab.timing.session import SOLUTION
 from warpsmith.lab.timing.sides import Sides, SideSource
 from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.lab.workers.side import Limits, SideFailed, WorkerHost
+from warpsmith.temporary import TemporaryFolder
 
 PEER_LIMITS = Limits(seconds=300)
 """Limits of the project's own code; some peers tune themselves at their first call, which takes time."""
@@ -120,7 +120,7 @@ class PeerRace:
             project = self.request.project
             hidden = (project.kernels, project.devlog)
             host = host or stack.enter_context(WorkerHost(self.device, hidden=hidden))
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="warpsmith-build-")))
+            folder = Path(stack.enter_context(TemporaryFolder("build")))
             self.sides = stack.enter_context(self._prepare_sides(host, folder))
             with self._attribute_failures():
                 self.sides.start((SOLUTION, REFERENCE))

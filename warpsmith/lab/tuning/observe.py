@@ -4,7 +4,6 @@ report."""
 from __future__ import annotations
 
 import secrets
-import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from warpsmith.lab.timing.arenas import Arenas, allocate_arenas
 from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.workers.side import Side, SideFailed, WorkerHost
 from warpsmith.languages.base import Build
+from warpsmith.temporary import TemporaryFolder
 
 _FRACTIONS = (4, 16)
 _BLOCKS = 11
@@ -62,7 +62,7 @@ class _Observer:
         request, workloads = self.request, [*self.workloads, *self.sweep]
         load = contention.describe_cpu_load() if self.kind == "cpu" else None  # before our own processes import
         host = stack.enter_context(WorkerHost(self.device))
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="warpsmith-build-")))
+        folder = Path(stack.enter_context(TemporaryFolder("build")))
         build = self.language.build(request.candidate.path, request.file.definition, folder)
         arenas = allocate_arenas(request.file, (), workloads, [SOLUTION], self.device)
         stack.callback(arenas.close)

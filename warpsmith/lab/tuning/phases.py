@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from warpsmith.lab.workers.phase_times import PhaseTimes
 from warpsmith.lab.workers.side import Limits, SideFailed, WorkerHost
 from warpsmith.languages.base import StoresStamps
 from warpsmith.languages.shared.stamps import list_phases
+from warpsmith.temporary import TemporaryFolder
 
 CALLS = 20
 """Calls whose stamps are read, each on a slot of its own as far as there are slots. Chosen."""
@@ -58,7 +58,7 @@ def time_phases(
     """
     language, text = languages.get(variant.language), variant.stamped
     assert isinstance(language, StoresStamps)
-    with tempfile.TemporaryDirectory(prefix="warpsmith-phases-") as folder:
+    with TemporaryFolder("phases") as folder:
         source = Path(folder) / variant.file.name
         files.write_file(source, language.with_stamps(text))
         build = language.build(source, file.definition, Path(folder))

@@ -7,7 +7,6 @@ judges.
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -27,6 +26,7 @@ from warpsmith.lab.tuning import screening
 from warpsmith.lab.tuning.models import ScreenedConfig, Tunable, Tuning, TuningRow
 from warpsmith.lab.tuning.screening import WIDTH, Screening, ScreeningContext
 from warpsmith.lab.workers.side import WorkerHost
+from warpsmith.temporary import TemporaryFolder
 
 FINALISTS = 3
 """Configurations of a row that are timed again in fresh processes."""
@@ -81,7 +81,7 @@ def _search(
         if host is None:
             project = request.project
             host = stack.enter_context(WorkerHost(device, hidden=(project.kernels, project.devlog)))
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="warpsmith-tune-")))
+        folder = Path(stack.enter_context(TemporaryFolder("tune")))
         context = ScreeningContext(request, source, tunable, host, folder, device)
         host.restock(1 + WIDTH[device])  # the host's own start is no part of the search
         started = time.monotonic()

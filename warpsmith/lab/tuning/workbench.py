@@ -6,7 +6,6 @@ import functools
 import itertools
 import os
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -35,6 +34,7 @@ from warpsmith.lab.tuning.variants import Variant
 from warpsmith.lab.workers import compiled_cache
 from warpsmith.lab.workers.side import Limits, WorkerHost
 from warpsmith.languages.base import Build, BuildFailed
+from warpsmith.temporary import TemporaryFolder
 
 WIDTH = {"cpu": 3, "cuda": 16}
 """Variants of one batch at most, by device: each needs a process and memory."""
@@ -182,7 +182,7 @@ class Workbench:
         with ExitStack() as stack:
             if host is None:
                 host = stack.enter_context(start_host(bench.kind, bench.variants, bench.hidden))
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="warpsmith-try-")))
+            folder = Path(stack.enter_context(TemporaryFolder("try")))
             if bench.baselines:
                 self._compiling = stack.enter_context(compile_meanwhile(bench.file, bench.workloads, bench.device))
             stack.callback(self._close_screen)

@@ -35,6 +35,8 @@ from warpsmith.lab.workers.scratch import remove_scratch
 from warpsmith.lab.workers.zygote import WITNESS
 from warpsmith.languages.base import Build
 from warpsmith.packages import install_command
+from warpsmith.passed_environment import candidate_environment
+from warpsmith.temporary import TemporaryFolder
 
 _START_SECONDS = 120.0
 _WATCH_SECONDS = 0.1
@@ -50,9 +52,6 @@ STEADY_MEMORY = {
     "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.tcache_count=0:glibc.malloc.mxfast=0",
 }
 """Environment that makes the C library keep freed memory, in huge pages if the kernel supports them."""
-
-_PASSED_VARIABLES = ("PATH", "HOME", "LANG", "CXX", "CC", "LD_LIBRARY_PATH", "TMPDIR", "USER", "VIRTUAL_ENV")
-_PASSED_PREFIXES = ("CUDA", "NVIDIA", "TRITON", "OMP_", "NCCL_", "TORCH_SYMM", "NVSHMEM", "TORCHINDUCTOR")
 
 
 class SideFailed(Exception):
@@ -95,7 +94,7 @@ class WorkerHost:
         """
         keep_freed_memory()
         self._channel, zygote_end = Channel.pair()
-        self._folder = tempfile.TemporaryDirectory(prefix="warpsmith-")
+        self._folder = TemporaryFolder()
         preload = list(_PRELOADED)
         if device != "cpu" or interpret:
             preload += [module for name in languages.names() for module in languages.get(name).preloaded]
@@ -547,7 +546,7 @@ def _environment(interpret: bool) -> dict[str, str]:
     the C library returns every large result to the system, and each call pays page faults for it again. With these
     settings all sides allocate in a steady state, as the GPU's allocator does.
     """
-    environment = {k: v for k, v in os.environ.items() if k in _PASSED_VARIABLES or k.startswith(_PASSED_PREFIXES)}
+    environment = candidate_environment()
     environment |= {"OMP_WAIT_POLICY": "passive", "PYTHONDONTWRITEBYTECODE": "1"}
     environment |= STEADY_MEMORY
     environment |= {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

@@ -35,6 +35,7 @@ from warpsmith.languages.cpp.export import BINDING, binding_source
 from warpsmith.languages.shared import cxx_compiler, stamps, tool
 from warpsmith.languages.shared.cpp_source import blank_tokens, lint_cpp, normalise_cpp
 from warpsmith.languages.shared.host_cpu import cpu_features
+from warpsmith.temporary import TemporaryFolder
 
 if TYPE_CHECKING:
     import torch
@@ -202,10 +203,9 @@ class Cpp(Language):
             BuildFailed: the source does not compile for it.
             Misuse: `arch` is not the name of an architecture.
         """
-        import tempfile
 
         arch, compiler = self.architecture(arch), _compiler()
-        with tempfile.TemporaryDirectory(prefix="warpsmith-") as folder:
+        with TemporaryFolder() as folder:
             target = Path(folder) / "solution.o"
             prototype = cpp_source.run_prototype(definition)
             return (_compile(compiler, source, prototype, [*_flags(compiler, arch), "-c"], target),)
@@ -233,7 +233,6 @@ class Cpp(Language):
             MachineLacks: there is no compiler or no `objdump`, or the code is not for x86-64.
             Misuse: `arch` is not the name of an architecture, or the compiler does not know it.
         """
-        import tempfile
 
         arch, compiler, dumper = self.architecture(arch), _compiler(), shutil.which("objdump")
         if dumper is None:
@@ -241,7 +240,7 @@ class Cpp(Language):
         empty = [*compiler.command, f"-march={arch}", "-fsyntax-only", "-x", "c++", os.devnull]
         if tool.run_tool(empty, _SECONDS).code != 0:
             raise Misuse(f"{compiler.command[0]} does not accept -march={arch}; give `native` or another value.")
-        with tempfile.TemporaryDirectory(prefix="warpsmith-") as temporary:
+        with TemporaryFolder() as temporary:
             target = Path(temporary) / "solution.o"
             prototype = cpp_source.run_prototype(definition)
             report = _compile(compiler, source, prototype, [*_flags(compiler, arch), "-g1", "-c"], target)

@@ -8,7 +8,6 @@ import hashlib
 import importlib
 import re
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import _lru_cache_wrapper, partial
@@ -28,6 +27,7 @@ from warpsmith.languages.shared.compile_only import CompileOnly
 from warpsmith.languages.shared.disassembly import missing_triton
 from warpsmith.languages.shared.python_file import check_python_file, execute_file, has_cuda_device
 from warpsmith.packages import install_command
+from warpsmith.temporary import TemporaryFolder
 
 if TYPE_CHECKING:
     import torch
@@ -92,7 +92,7 @@ class Cuda(CompileOnly):
         text = source.read_bytes()
         checked = folder / f"{hashlib.sha256(text).hexdigest()}.cuda"
         if not checked.exists() and cuda_source.static_programs(ast.parse(text)) and not missing_compiler():
-            with tempfile.TemporaryDirectory(prefix="warpsmith-") as temporary:
+            with TemporaryFolder() as temporary:
                 self.run_child(source, {"syntax": True}, Path(temporary), "does not compile")
             with suppress(OSError):  # a folder that is read-only costs the check again
                 files.write_file(checked, b"")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import inspect
 import logging
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
@@ -17,6 +16,7 @@ from warpsmith import files
 from warpsmith.languages.cutedsl import cache_key
 from warpsmith.languages.shared.object_store import ObjectStore, log_failure
 from warpsmith.languages.shared.python_file import execute_file
+from warpsmith.temporary import TemporaryFolder
 
 _LOG = logging.getLogger(__name__)
 _NAME = "kept"
@@ -127,7 +127,7 @@ def _load_object(path: Path) -> Callable[..., Any]:
 def _write_object(compiled: Any, version: _Version, key: str) -> None:  # noqa: ANN401 - the DSL publishes no types
     if files.file_sha256(version.file) != version.digest:
         return  # the compiler reads the file again, so this may be another source than the key's
-    with tempfile.TemporaryDirectory(prefix="warpsmith-") as temporary:
+    with TemporaryFolder() as temporary:
         path = Path(temporary, "function.o")
         compiled.export_to_c(str(path), function_name=_NAME)
         version.store.write(key, path.read_bytes())

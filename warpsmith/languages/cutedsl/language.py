@@ -19,6 +19,7 @@ from warpsmith.languages.shared.compile_only import CompileOnly
 from warpsmith.languages.shared.disassembly import missing_triton
 from warpsmith.languages.shared.python_file import check_python_file, execute_file, has_cuda_device
 from warpsmith.languages.shared.python_source import normalise_python
+from warpsmith.ownership import owner_mark
 from warpsmith.packages import install_command
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class CuteDsl(CompileOnly):
         # Read when cutlass is imported. Without the binary nothing is known of a compiled kernel.
         os.environ |= {
             "CUTE_DSL_KEEP": "cubin,ptx",
-            "CUTE_DSL_DUMP_DIR": tempfile.mkdtemp(prefix="warpsmith-cutedsl-"),
+            "CUTE_DSL_DUMP_DIR": tempfile.mkdtemp(prefix=f"warpsmith-cutedsl-{owner_mark()}-"),
         }
         cutedsl_calls.record_compiled_functions()
         run: Run = execute_file(build.artifact).run

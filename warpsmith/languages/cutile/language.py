@@ -20,6 +20,7 @@ from warpsmith.languages.shared import disassembly, python_file
 from warpsmith.languages.shared.compile_only import CompileOnly
 from warpsmith.languages.shared.python_source import normalise_python
 from warpsmith.packages import install_command
+from warpsmith.temporary import TemporaryFolder
 
 _COMPILER = ("nvidia-cuda-tileiras", "nvidia-cuda-nvcc", "nvidia-nvvm")
 """Packages of the compiler, which must be of one release."""
@@ -124,12 +125,11 @@ class CuTile(CompileOnly):
 
     def resources(self, run: Run) -> tuple[Resources, ...]:
         """Return reports from the cubins of this process's kernels; nothing if the disassemblers are missing."""
-        import tempfile
 
         if not _launches.compiled or disassembly.missing_disassembler():
             return ()
         reports = []
-        with tempfile.TemporaryDirectory(prefix="warpsmith-") as folder:
+        with TemporaryFolder() as folder:
             path = Path(folder) / "kernel.cubin"
             for kernel, cubin in _launches.compiled:
                 path.write_bytes(cubin)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from warpsmith.errors import MachineLacks, Misuse
 from warpsmith.languages.base import BuildFailed, Language, Listing
 from warpsmith.languages.shared import tool
 from warpsmith.languages.shared.fake_device import ARCHITECTURES
+from warpsmith.temporary import TemporaryFolder
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -54,7 +54,7 @@ class CompileOnly(Language):
             MachineLacks: the compiler or a disassembler is missing.
             Misuse: kernels are not compiled for `arch`.
         """
-        with tempfile.TemporaryDirectory(prefix="warpsmith-") as folder:
+        with TemporaryFolder() as folder:
             return self._compile(source, definition, definition.select("representative")[:1], arch, Path(folder))
 
     def architecture(self, name: str | None) -> str:
@@ -84,7 +84,7 @@ class CompileOnly(Language):
             MachineLacks: the compiler or a disassembler is missing.
             Misuse: kernels are not compiled for `arch`.
         """
-        with tempfile.TemporaryDirectory(prefix="warpsmith-") as temporary:
+        with TemporaryFolder() as temporary:
             scratch = Path(temporary)
             reports = self._compile(source, definition, workloads, arch, scratch)
             launches = _read_launches(scratch)

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from warpsmith.passed_environment import tool_environment
+
 _LINE = 240
 
 
@@ -40,7 +42,7 @@ def run_tool(
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         cwd=cwd,
-        env={**os.environ, "LC_ALL": "C", **(environment or {})},
+        env={**tool_environment(), "LC_ALL": "C", **(environment or {})},
         start_new_session=True,
     )
     try:

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from warpsmith.packages import require_torch
 from warpsmith.profiling.trace import analysis as trace_analysis
 from warpsmith.profiling.trace import read as trace_read
 from warpsmith.profiling.trace.models import Trace
+from warpsmith.temporary import TemporaryFolder
 
 FILE = "trace.json.gz"
 """File name of the Chrome trace in the folder that `trace_script` is given."""
@@ -66,7 +66,7 @@ def trace_script(
     if out_folder.exists() and not out_folder.is_dir():
         raise Misuse(f"{out_folder} is a file; give a folder for the trace.")
     require_torch("The script")
-    with tempfile.TemporaryDirectory(prefix="warpsmith-trace-") as folder:
+    with TemporaryFolder("trace") as folder:
         trace_path, failure = Path(folder) / FILE, Path(folder) / "failure.json"
         code = _call([str(trace_path), str(failure), str(steps or 0), str(script), *args], script, timeout)
         if code or not trace_path.is_file():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from itertools import cycle
 from math import ceil, floor
@@ -24,6 +23,7 @@ from warpsmith.program.operators import call_form, reference_source
 from warpsmith.program.operators.call_form import CallForm, FormArgument
 from warpsmith.program.operators.models import CallSignature, OperatorRow, ResultSource, WorkloadCalls
 from warpsmith.program.operators.reference_source import RegionReference
+from warpsmith.temporary import TemporaryFolder
 
 _REPRESENTATIVE_SHARE, _MOST_REPRESENTATIVE, _MOST_WORKLOADS = 0.8, 4, 16
 _CHECKED_ELEMENTS = 1 << 24
@@ -111,7 +111,7 @@ class DefinitionWriter:
         Raises:
             BadDefinition: it does not, and `last` says that no other try follows.
         """
-        with tempfile.TemporaryDirectory(prefix="warpsmith-definition-") as folder:
+        with TemporaryFolder("definition") as folder:
             path = Path(folder) / self._op / "definition.py"
             path.parent.mkdir()
             path.write_text(self.text)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from warpsmith.program.process.runner import TIMEOUT, Runner
 from warpsmith.program.trials import trial, trial_store
 from warpsmith.program.trials.trial import ClosedTrial, TrialRequest
 from warpsmith.project import Project
+from warpsmith.temporary import TemporaryFolder
 from warpsmith.use import choice
 from warpsmith.use.choice import BestVersion
 
@@ -154,7 +154,7 @@ def _best_version(project: Project, op: str, extraction: Extraction) -> BestVers
 @contextmanager
 def _copy_of(path: Path, text: str) -> Iterator[Path]:
     """Yield a temporary file with the text, under the same name."""
-    with tempfile.TemporaryDirectory(prefix="warpsmith-edited-") as folder:
+    with TemporaryFolder("edited") as folder:
         copy = Path(folder) / path.name
         copy.write_text(text)
         yield copy

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from warpsmith import project as projects
 from warpsmith.core.definition import Definition
-from warpsmith.errors import WarpsmithError
 from warpsmith.program.compiled import replacement
 from warpsmith.program.operators import accepted_regions, extraction_file, layout, region_override
 from warpsmith.program.operators.models import ArgumentSource, Extraction
@@ -57,7 +56,7 @@ def enable(op: str = "") -> bool:
             try:
                 if not _is_enabled(name):
                     _install(name)
-            except (WarpsmithError, OSError) as error:
+            except Exception as error:  # a program goes on with PyTorch's own, whatever is broken
                 warnings.warn(f"{name}: {str(error).rstrip('.')}; PyTorch's own operator runs.", stacklevel=2)
     return any(map(_is_enabled, names))
 

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from warpsmith.profiling.trace.models import Region, Trace, TraceSteps
 from warpsmith.program.models import ProgramFacts
 from warpsmith.program.process.program import Program
 from warpsmith.program.process.runner import kill_group, last_output_line
+from warpsmith.temporary import TemporaryFolder
 
 INJECT = Path(__file__).resolve().parent / "inject"
 """Folder on the PYTHONPATH of the command, with a `sitecustomize` that records."""
@@ -58,7 +58,7 @@ def run_shell_program(program: Program, folder: Path, *, steps: int | None, time
         MissingInput: no process used PyTorch, or it was killed before it wrote its trace.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="warpsmith-command-") as records:
+    with TemporaryFolder("command") as records:
         _run_shell(program, Path(records), folder / LOG, timeout)
         facts_files = _rank_files(Path(records)) or [_busiest_facts_file(program, Path(records))]
         trace_files = [folder / traces.rank_file(rank) for rank in range(len(facts_files))]

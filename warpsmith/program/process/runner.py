@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,6 +23,7 @@ from warpsmith.profiling.trace import script as traces
 from warpsmith.profiling.trace.models import Trace
 from warpsmith.program.models import ProgramFacts, StepsRun, StepValues, TensorSummary
 from warpsmith.program.process.program import Program
+from warpsmith.temporary import TemporaryFolder
 
 MOST_PROCESSES = 512
 """Number of processes at which a program is killed, because it forks without end."""
@@ -85,7 +85,7 @@ class Runner:
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
         self._numbers = itertools.count()
-        self._folder = tempfile.TemporaryDirectory(prefix="warpsmith-program-")
+        self._folder = TemporaryFolder("program")
 
     def start(self) -> ProgramFacts:
         """Import the program, call its setup, and return its facts before the first step.

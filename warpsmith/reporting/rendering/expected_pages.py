@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from warpsmith.campaign.evidence.contents import ContentHashes, recall, remember
-from warpsmith.campaign.history import store
+from warpsmith.campaign.history import manifests
 from warpsmith.core.base import Model, Sha256
+from warpsmith.errors import CorruptRecord
 from warpsmith.project import Project
 from warpsmith.reporting.overview import CampaignRow
 
@@ -44,19 +45,26 @@ class ExpectedPages(Mapping[Path, str]):
         """Find out the hashes of all pages; those of campaigns that changed are rendered for it."""
         self._project, self._plots_missing = project, plots_missing
         self._render_campaign, self._render_overviews = render_campaign, render_overviews
-        self._folders = store.campaign_folders(project)
+        self._folders = manifests.campaign_folders(project)
         self._rows: dict[Path, CampaignRow] = {}
         self._last: tuple[Path, dict[Path, str]] = (project.root, {})
         self._hashes: dict[Path, str] = {}
         self._owners: dict[Path, Path] = {}
         states = {folder: contents.state_of(folder) for folder in self._folders}
         recalled = recall(project, "pages", states, PageHashes)
+        damaged = []
         for folder in self._folders:
             hashes = recalled.get(folder)
             if hashes is None:
-                hashes = _hash_pages(self._campaign_pages(folder))
+                try:
+                    hashes = _hash_pages(self._campaign_pages(folder))
+                except CorruptRecord:  # its manifest does not read
+                    damaged.append(folder)
+                    continue
                 remember(project, "pages", states, {folder: hashes})
             self._add(folder, hashes)
+        if damaged:
+            return
         states = {project.devlog: contents.state(plots_missing)}
         shared = recall(project, "overviews", states, PageHashes).get(project.devlog)
         if shared is None:

@@ -1,0 +1,72 @@
+"""Owner of a temporary file or folder, in its name: host, process and the time at which the process started.
+
+A name is there as soon as the file is, so it is never without an owner. The start tells a process from a later one
+with the same number. Only what a dead process of this user on this host has left may be removed.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import re
+import socket
+from contextlib import suppress
+from pathlib import Path
+
+_DIGITS = 6
+_MARK = re.compile(rf"-(?P<host>[0-9a-f]{{{_DIGITS}}})-(?P<pid>\d+)-(?P<start>[0-9a-f]{{{_DIGITS}}})-\w+$")
+
+
+def owner_mark() -> str:
+    """Return the mark of this process: `3f09aa-4711-c0ffee`."""
+    pid = os.getpid()
+    return f"{_host()}-{pid}-{_own_start(pid)}"
+
+
+def has_owner_mark(name: str) -> bool:
+    """Return whether a name ends with a mark and a part that makes it unique."""
+    return _MARK.search(name) is not None
+
+
+def is_abandoned(path: Path) -> bool:
+    """Return whether a file or folder is marked, belongs to this user, and its process on this host is dead."""
+    match = _MARK.search(path.name)
+    if match is None or match["host"] != _host() or process_start(int(match["pid"])) == match["start"]:
+        return False
+    with suppress(OSError):  # it is gone already
+        return path.lstat().st_uid == os.getuid()
+    return False
+
+
+def process_start(pid: int) -> str:
+    """Return digits for the start of a process; empty if it is dead, or has ended and waits for its parent."""
+    try:
+        fields = Path("/proc", str(pid), "stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return ""
+    return "" if fields[0] in (b"Z", b"X") else _digits(_boot(), fields[19].decode())
+
+
+@functools.cache
+def _own_start(pid: int) -> str:
+    return process_start(pid)
+
+
+@functools.cache
+def _host() -> str:
+    """Return digits for this machine and what counts its processes: containers have numbers of their own."""
+    try:
+        machine, space = Path("/etc/machine-id").read_text(), Path("/proc/self/ns/pid").readlink()
+    except OSError:
+        machine, space = "", Path()
+    return _digits(machine, socket.gethostname(), str(space))
+
+
+@functools.cache
+def _boot() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text()
+
+
+def _digits(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:_DIGITS]
