@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from warpsmith import termination
+
 COMMAND = """
 import sys, tempfile, time
 from warpsmith import __main__ as start
@@ -19,7 +21,8 @@ def work():
     with tempfile.TemporaryDirectory(dir=sys.argv[1]):
         try:
             print("working", flush=True)
-            time.sleep(60)
+            for _ in range(1200):  # a signal just before a long sleep would wait for its end
+                time.sleep(0.05)
         finally:
             print("cleaning", flush=True)
             time.sleep(float(sys.argv[2]))
@@ -83,3 +86,11 @@ def test_output_to_a_terminal_that_is_gone_breaks_nothing(tmp_path: Path):
         process.send_signal(signal.SIGHUP)
         assert process.wait(20) == 128 + signal.SIGHUP
     assert list(tmp_path.iterdir()) == []
+
+
+def test_handlers_are_as_before_after_a_loop_had_its_own():
+    before = {number: signal.getsignal(number) for number in termination.SIGNALS}
+    with termination.restored_handlers() as ends:
+        for number in ends:
+            signal.signal(number, lambda *_: None)
+    assert {number: signal.getsignal(number) for number in termination.SIGNALS} == before

@@ -12,7 +12,7 @@ from warpsmith import files
 from warpsmith import project as projects
 from warpsmith.campaign.history.store import Progress
 from warpsmith.core.evidence import Claim
-from warpsmith.errors import MissingInput
+from warpsmith.errors import CorruptRecord, LeftOut, MissingInput
 from warpsmith.use import choice
 
 REFERENCE = {"against": "reference", "other_seconds": 1.0, "interval": {"low": 1.0, "high": 9.0}, "pairs": 10}
@@ -114,6 +114,19 @@ def test_the_faster_of_two_campaigns_by_race_before_verdict(record):
     record.campaign("three", record.judged("v4", small=1.0), final=record.judged("v4", small=2.5))
     found = record.best()
     assert (found.solution, found.record.name) == ("toy/v4", "final.json")
+
+
+def test_a_campaign_with_a_file_that_does_not_read_is_left_out(record, monkeypatch):
+    record.campaign("one", record.judged("v1", small=3.0))
+    record.campaign("two", record.judged("v2", small=2.0))
+
+    def torn():
+        raise CorruptRecord("record.json is torn; run `warpsmith resume --campaign one`.")
+
+    record.campaigns["one"].closed_rounds = torn
+    with pytest.warns(LeftOut, match="record.json is torn") as caught:
+        assert record.best().solution == "toy/v2"
+    assert len(caught) == 1
 
 
 def test_only_common_workloads_compare(record):
