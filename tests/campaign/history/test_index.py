@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from campaign_kit import Script
+from campaign_kit import Script, change_manifest
 
 from warpsmith.campaign.history import index, manifests, past_rounds, records, store
 from warpsmith.campaign.history.store import Campaign, Progress
@@ -129,8 +129,7 @@ def test_what_else_decides_is_seen(rounds: Campaign, reads: list[str], change: s
     if change == "gone":
         rounds.ledger.folder_of(3).rename(rounds.rounds / "away")
     elif change == "manifest":
-        path = rounds.folder / store.MANIFEST
-        path.write_text(path.read_text() + "\n")
+        change_manifest(rounds.folder, "minimum_gain", "minimum_gain")
     else:
         (rounds.rounds / "quarantine").mkdir()
     progress(rounds)
