@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from remote_kit import wait_until
@@ -127,7 +128,7 @@ class Cluster:
             )
         self._daemons.append(daemon)
 
-    def _wait(self, condition) -> None:  # type: ignore[no-untyped-def]
+    def _wait(self, condition: Callable[[], object]) -> None:
         deadline = time.monotonic() + _WAIT_SECONDS
         while not condition():
             if time.monotonic() > deadline or any(daemon.poll() is not None for daemon in self._daemons):
