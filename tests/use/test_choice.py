@@ -120,10 +120,10 @@ def test_a_campaign_with_a_file_that_does_not_read_is_left_out(record, monkeypat
     record.campaign("one", record.judged("v1", small=3.0))
     record.campaign("two", record.judged("v2", small=2.0))
 
-    def torn():
+    def torn(number):
         raise CorruptRecord("record.json is torn; run `warpsmith resume --campaign one`.")
 
-    record.campaigns["one"].closed_rounds = torn
+    record.campaigns["one"].ledger.read = torn
     with pytest.warns(LeftOut, match="record.json is torn") as caught:
         assert record.best().solution == "toy/v2"
     assert len(caught) == 1

@@ -86,7 +86,8 @@ def replaced_records(hashes: Mapping[Path, str]) -> list[tuple[Path, str]]:
     """
     logged = logged_hashes()
     fault = "is not the record that was signed last on this machine"
-    return [(path, fault) for path, sha256 in hashes.items() if logged.get(str(path.resolve()), sha256) != sha256]
+    signed = {path: logged.get(str(path)) or logged.get(str(path.resolve())) for path in hashes} if logged else {}
+    return [(path, fault) for path, sha256 in signed.items() if sha256 not in (None, hashes[path])]
 
 
 def _read_key() -> str:

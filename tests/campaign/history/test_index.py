@@ -129,7 +129,7 @@ def test_what_else_decides_is_seen(rounds: Campaign, reads: list[str], change: s
     if change == "gone":
         rounds.ledger.folder_of(3).rename(rounds.rounds / "away")
     elif change == "manifest":
-        change_manifest(rounds.folder, "minimum_gain", "minimum_gain")
+        change_manifest(rounds.folder, "target_op", "target_op")
     else:
         (rounds.rounds / "quarantine").mkdir()
     progress(rounds)

@@ -65,15 +65,15 @@ def find_stale_citations(
         targets: files that it cites.
         doubtful: file of each stale record, with its name in messages.
     """
-    shown_path = project.relative(page.path)
     for target in targets:
+        problem = ""
         if not target.exists():
             problem = "which does not exist; restore it, or correct the citation"
-            message = f"{shown_path} cites {project.relative(target)}, {problem}."
-            yield Stale(path=shown_path, message=message)
         elif not page.rendered and (record := _stale_record(target, doubtful)):
-            message = f"{shown_path} cites {project.relative(target)}, and {record} is stale; correct that first."
-            yield Stale(path=shown_path, message=message)
+            problem = f"and {record} is stale; correct that first"
+        if problem:
+            shown_path = project.relative(page.path)
+            yield Stale(path=shown_path, message=f"{shown_path} cites {project.relative(target)}, {problem}.")
 
 
 def find_misquotes(project: Project, page: CitingPage, rendered: Mapping[Path, str]) -> Iterator[Stale]:
@@ -124,7 +124,9 @@ def _cited(project: Project, path: Path, text: str) -> Iterator[Path]:
     """Yield the files of campaigns that a text names; strings, since a project has thousands of pages."""
     folder, root, inside = str(path.parent), str(project.root), f"{project.devlog}/"
     links = [f"{folder}/{link}" if link[0] != "/" else link for link in _LINK.findall(text)]
-    links += [f"{root}/{link}" for link in _path_pattern(project).findall(text)]
+    devlog, pattern = _devlog_pattern(project)
+    if devlog in text:  # the pattern alone takes long
+        links += [f"{root}/{link}" for link in pattern.findall(text)]
     for link in links:
         target = os.path.normpath(link)
         if target.startswith(inside) and target.count("/", len(inside)) > 1:
@@ -132,9 +134,10 @@ def _cited(project: Project, path: Path, text: str) -> Iterator[Path]:
 
 
 @cache
-def _path_pattern(project: Project) -> re.Pattern[str]:
-    """Return the pattern of paths below the devlog, as written from the project's root."""
-    return re.compile(rf"(?<![\w/.]){re.escape(project.relative(project.devlog))}/[\w./-]+\.\w+")
+def _devlog_pattern(project: Project) -> tuple[str, re.Pattern[str]]:
+    """Return the devlog's path from the project's root, and the pattern of paths below it."""
+    devlog = f"{project.relative(project.devlog)}/"
+    return devlog, re.compile(rf"(?<![\w/.]){re.escape(devlog)}[\w./-]+\.\w+")
 
 
 def _stale_record(target: Path, doubtful: Mapping[Path, str]) -> str:
