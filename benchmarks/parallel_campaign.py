@@ -47,8 +47,8 @@ def main() -> None:
     target = hardware.read_target_page(here, options.target).target
     with tempfile.TemporaryDirectory(prefix="warpsmith-parallel-") as folder:
         root = Path(folder)
-        serial = _play(root / "serial", definition, options, 1, None)
-        several = _play(root / "several", definition, options, options.parallel, root / "serial")
+        serial = _play(root / "serial", definition, options, 1)
+        several = _play(root / "several", definition, options, options.parallel)
     record = {
         "measured": this_minute(),
         "machine": identity.identify_machine(target).model_dump(mode="json"),
@@ -70,15 +70,13 @@ def main() -> None:
     )
 
 
-def _play(root: Path, definition: Path, options: argparse.Namespace, count: int, measured: Path | None) -> dict:
+def _play(root: Path, definition: Path, options: argparse.Namespace, count: int) -> dict:
     """Play all drafts in a new project; return the seconds of its rounds, the best draft and the rounds."""
     folder = root / "kernels" / options.op
     folder.mkdir(parents=True)
     for path in definition.parent.glob("*.py"):
         shutil.copy(path, folder)
     shutil.copy(definition, folder / "definition.py")
-    if measured:  # the same machine: both campaigns have the same floor
-        shutil.copytree(measured / "docs", root / "docs")
     project = projects.find_project(_marked(root))
     designer = DraftsDesigner(options.drafts.resolve())
     names = {path.read_bytes(): path.name for path in designer.drafts}
