@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpsmith import files, languages
-from warpsmith.campaign.history.solutions import Solution
 from warpsmith.core.base import this_minute
 from warpsmith.core.text import Tell
 from warpsmith.errors import Misuse
@@ -21,6 +20,7 @@ from warpsmith.port import features
 from warpsmith.port.advice import advise_constants
 from warpsmith.port.devices import PortDevice
 from warpsmith.port.models import LaunchFigures, Numerics, Outcome, PortedKernel, PortRecord, PortTarget
+from warpsmith.port.versions import PortVersion
 from warpsmith.profiling.assembly import inspect, notices
 from warpsmith.profiling.assembly.models import CompiledKernel, kernel_occupancy
 from warpsmith.profiling.assembly.notices import KernelContext
@@ -42,8 +42,8 @@ class PortRequest:
     """Project of the version."""
     file: DefinitionFile
     """Definition of the operator."""
-    solution: Solution
-    """The version."""
+    solution: PortVersion
+    """The version or draft."""
     origin: PortDevice
     """Device that it was written for."""
     devices: Sequence[PortDevice]
@@ -113,7 +113,9 @@ def _compile_target(
         "warp_size": device.limits.warp_size if device.limits else 64 if device.arch.startswith("gfx") else 32,
         "most_warps": device.limits.warps if device.limits else None,
         "lacks": features.missing_features(request.origin.arch, device.arch),
-        "losses": features.feature_losses(request.origin.arch, device.arch, text, own),
+        "losses": features.feature_losses(
+            request.origin.arch, device.arch, text, own, replaced=compiler.replaces_instructions
+        ),
     }
     with tempfile.TemporaryDirectory(prefix="warpsmith-") as folder:
         try:

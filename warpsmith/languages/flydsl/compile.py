@@ -27,6 +27,11 @@ from warpsmith.languages.shared.python_file import execute_file
 _NUMBER = re.compile(r"_\d+$")
 _MATRIX = re.compile(r"^\tv_s?mfma", re.MULTILINE)
 _CONSTANT = "Constexpr"
+_LIBRARY = "amdgcn/bitcode"
+_NO_LIBRARY = (
+    "a function such as exp2 or log is a call into ROCm's device library, which is not here; "
+    "with fastmath=fx.arith.FastMathFlags.afn it is an instruction"
+)
 
 
 class FlyKernel(NamedTuple):
@@ -49,6 +54,8 @@ def main(folder: Path) -> int:
         kernels = _compile_calls(request)
     except Exception as error:
         print_error(request.source, error)
+        if _LIBRARY in str(error):
+            sys.stdout.write(f"{_NO_LIBRARY}\n")
         return 1
     if not kernels:
         sys.stdout.write("run called no function that flyc.jit made\n")

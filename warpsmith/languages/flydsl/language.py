@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,8 @@ from warpsmith.packages import install_command
 
 _DRIVER = Path("/dev/kfd")
 """Device file of AMD's driver."""
+
+_ERROR = re.compile(r"\b\w*(?:Error|Exception): ")
 
 
 class FlyDsl(CompileOnly):
@@ -118,6 +121,12 @@ class FlyDsl(CompileOnly):
         if absent:
             return f"Python's {' and '.join(absent)} cannot be imported: run `{install_command('lab', 'flydsl')}`."
         return None
+
+    def error_lines(self, output: list[str]) -> list[str]:
+        """Select the error without the compiler's notes, its frames, and the warnings before it."""
+        first = next((number for number, line in enumerate(output) if _ERROR.search(line)), 0)
+        lines = [line for line in output[first:] if not line.startswith((" ", "DSL Traceback"))]
+        return list(dict.fromkeys(lines))[:8]
 
     def environment(self, folder: Path, arch: str) -> dict[str, str]:
         """Return the environment variables of the compiling process."""

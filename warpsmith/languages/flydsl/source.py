@@ -92,5 +92,7 @@ def _caught_calls(tree: ast.Module) -> list[str]:
 
 
 def _is_jitted(function: ast.FunctionDef) -> bool:
-    decorators = [ast.unparse(each.func if isinstance(each, ast.Call) else each) for each in function.decorator_list]
+    decorators = [
+        ast.unparse(each.func if isinstance(each, ast.Call) else each) for each in function.decorator_list
+    ]
     return any(name.split(".")[-1] in _JIT for name in decorators)

@@ -45,7 +45,7 @@ def numerics_line(record: PortRecord) -> str:
             return f"numerics: unchecked: {numerics.reason or 'not asked for'}{skipped}"
 
 
-def target_lines(target: PortTarget) -> Iterator[str]:
+def target_lines(target: PortTarget, record: PortRecord) -> Iterator[str]:
     """Yield what readers should know of a target: errors, losses, what will not launch, constants to try."""
     if target.error:
         yield f"refused: {target.error}"
@@ -59,7 +59,7 @@ def target_lines(target: PortTarget) -> Iterator[str]:
         # From the figures, not the record's words: the rule may be younger than the record.
         advices = advise_constants(kernel.own, kernel.changed, target.most_warps)
         yield from (f"try at {_kernel_name(kernel)}: {advice}" for advice in advices)
-    if target.warp_size == 64 and target.kernels:
+    if target.warp_size == 64 != record.origin.warp_size and target.kernels:
         yield "a wave has 64 threads: num_warps 4 are 256 threads; half the version's num_warps keeps its threads"
     yield from (f"look: {note}" for note in target.notes)
 
@@ -84,7 +84,7 @@ def port_page(record: PortRecord) -> str:
         sections=[
             {
                 "title": _title(target),
-                "lines": list(target_lines(target)),
+                "lines": list(target_lines(target, record)),
                 "columns": _row(_KERNEL_COLUMNS),
                 "rules": Md("|".join("---" for _ in _KERNEL_COLUMNS)),
                 "rows": [_row(map(_cell, _kernel_row(kernel, target))) for kernel in target.kernels],
