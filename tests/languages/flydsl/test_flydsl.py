@@ -81,15 +81,23 @@ def test_others_are_not():
 
 
 def test_packages_that_are_missing_are_named(monkeypatch):
-    monkeypatch.setattr(flydsl, "is_importable", lambda name: name != "flydsl")
+    monkeypatch.setattr(flydsl, "is_installed", lambda name: name != "flydsl")
     for kind in ("gpu", "cpu"):
         assert "Python's flydsl cannot be imported: run `" in (LANGUAGE.missing(kind) or "")
-    monkeypatch.setattr(flydsl, "is_importable", lambda _: False)
+    monkeypatch.setattr(flydsl, "is_installed", lambda _: False)
     assert "torch and flydsl cannot" in (LANGUAGE.missing("gpu") or "")
 
 
+def test_a_folder_of_versions_is_no_package(monkeypatch, tmp_path):
+    (tmp_path / "fly_versions").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    assert not flydsl.is_installed("fly_versions")
+    (tmp_path / "fly_versions" / "__init__.py").touch()
+    assert flydsl.is_installed("fly_versions")
+
+
 def test_what_is_missing_beside_the_package(monkeypatch):
-    monkeypatch.setattr(flydsl, "is_importable", lambda _: True)
+    monkeypatch.setattr(flydsl, "is_installed", lambda _: True)
     assert "no interpreter" in (LANGUAGE.missing("cpu") or "")
     monkeypatch.setattr(flydsl, "has_amd_device", lambda: False)
     assert "No AMD GPU" in (LANGUAGE.missing("gpu") or "")
@@ -132,7 +140,7 @@ def test_the_compiling_process_is_told_the_architecture(tmp_path):
 
 
 def test_without_the_package_nothing_is_compiled(monkeypatch, rmsnorm, write, tmp_path):
-    monkeypatch.setattr(flydsl, "is_importable", lambda name: name != "flydsl")
+    monkeypatch.setattr(flydsl, "is_installed", lambda name: name != "flydsl")
     source = write(LANGUAGE.template(rmsnorm), "v1.py")
     with pytest.raises(MachineLacks, match="flydsl cannot be imported"):
         LANGUAGE.assembly(source, rmsnorm, rmsnorm.workloads, "gfx942", tmp_path)

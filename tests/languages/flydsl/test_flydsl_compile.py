@@ -41,7 +41,7 @@ def doubled(x: fx.Tensor, y: fx.Tensor, FACTOR: fx.Constexpr[int]):
     y[index] = x[index] * FACTOR
 
 @flyc.jit
-def launch(x: fx.Tensor, y: fx.Tensor, blocks: fx.Int32, FACTOR: fx.Constexpr[int], stream: fx.Stream = fx.Stream(None)):
+def launch(x: fx.Tensor, y: fx.Tensor, blocks: fx.Int32, FACTOR: fx.Constexpr[int], stream: fx.Stream):
     turned(x, y).launch(grid=(1,), block=(THREADS,), smem=SHARED, stream=stream)
     doubled(x, y, FACTOR).launch(grid=(blocks,), block=(64,), stream=stream)
 

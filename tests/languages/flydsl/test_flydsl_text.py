@@ -28,7 +28,7 @@ TEXT = (
 	.type	first_0,@function
 first_0:
 .Lfunc_begin0:
-	.file	1 "/work/op" "v1.py"
+	.file	1 "/src/op" "v1.py"
 	.loc	1 87 4 prologue_end
 	s_load_dwordx2 s[4:5], s[0:1], 0x8
 .Ltmp0:
@@ -60,8 +60,8 @@ MODULE = """
     gpu.func @second_1(%arg0: !fly.memref<f32, global, ?:1, align<16>>) kernel attributes {
   func.func @go(%arg0: i32) {
     %c1024_i32 = arith.constant 1024 : i32
-    %1 = gpu.launch_func async [%0] @kernels::@first_0 blocks in (%a) threads in (%b)  dynamic_shared_memory_size %c1024_i32 args()
-    %2 = gpu.launch_func async [%0] @kernels::@second_1 blocks in (%a) threads in (%b)  dynamic_shared_memory_size %9 args()
+    %1 = gpu.launch_func @kernels::@first_0 blocks in (%a)  dynamic_shared_memory_size %c1024_i32 args()
+    %2 = gpu.launch_func @kernels::@second_1 blocks in (%a)  dynamic_shared_memory_size %9 args()
 """
 
 
@@ -79,7 +79,7 @@ def test_each_kernel_has_its_own_text_figures_and_block():
 
 def test_the_reader_of_amds_assembly_takes_it_with_lines_of_the_version_alone():
     first, second = (
-        amdgcn.parse_amdgcn(kernel.text, ptx.source_lines(kernel.text, lambda file: file == "/work/op/v1.py"))
+        amdgcn.parse_amdgcn(kernel.text, ptx.source_lines(kernel.text, lambda file: file == "/src/op/v1.py"))
         for kernel in split_assembly(TEXT)
     )
     (routine,) = first

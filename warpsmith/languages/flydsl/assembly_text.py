@@ -18,7 +18,7 @@ _KERNEL = re.compile(r"^ *gpu\.func @(\w+)\((.*)\) kernel\b", re.MULTILINE)
 _ARGUMENT = re.compile(r"%arg\d+: ")
 _TENSOR = re.compile(r"!fly\.memref<(\w+), \w+, (.*?)(?:, align<\d+>)?>$")
 _CONSTANT = re.compile(r"(%\w+) = arith\.constant (\d+) : i32")
-_LAUNCH = re.compile(r"gpu\.launch_func .*@kernels::@(\w+) .*?dynamic_shared_memory_size (%\w+)")
+_LAUNCH = re.compile(r"gpu\.launch_func .*?@kernels::@(\w+) .*?dynamic_shared_memory_size (%\w+)")
 
 
 class KernelText(NamedTuple):
@@ -33,7 +33,7 @@ class KernelText(NamedTuple):
 
 
 def split_assembly(text: str) -> list[KernelText]:
-    """Split an assembly into its kernels, in the order of the text, and add the comments that LLVM leaves out here."""
+    """Split an assembly into its kernels, in the order of the text, and add the comments that LLVM leaves out."""
     text = _LABEL.sub(r"\1: ; @\1", _name_locations(text))
     code, metadata = text.split("\t.amdgpu_metadata\n", 1)
     entries = {_NAME.findall(entry)[-1]: entry for entry in _ENTRY.split(metadata)[1:]}
@@ -58,7 +58,7 @@ def argument_types(module: str) -> dict[str, str]:
 
 
 def launched_lds(module: str) -> dict[str, int]:
-    """Return the bytes of LDS that launches of a traced module ask for, by kernel; what a kernel declares is not in it.
+    """Return the bytes of LDS that launches of a traced module ask for, by kernel, beside what kernels declare.
 
     A launch whose size is computed is left out.
     """

@@ -13,8 +13,8 @@ from unittest.mock import patch
 def replaced_jit_calls(call: Callable[[Any, tuple[Any, ...], dict[str, Any]], None]) -> Iterator[None]:
     """Have every call of a jitted function, compiled before or not, end in `call` within the context.
 
-    `call` receives the jitted function, or None for one that `flyc.compile` has compiled before, and its arguments.
-    Calls of a jitted function inside another one, while that is traced, and those that `call` makes stay what they are.
+    `call` receives the jitted function and its arguments, or None for a function that `flyc.compile` made before.
+    Calls inside another function, while that is traced, and those that `call` makes stay what they are.
     """
     context: Any = importlib.import_module("flydsl._mlir.ir").Context
     jit: Any = importlib.import_module("flydsl.compiler.jit_function")

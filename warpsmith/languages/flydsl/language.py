@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 from warpsmith.core.definition import Definition, Workload
@@ -14,7 +15,7 @@ from warpsmith.languages.base import Build, Listing, Run, SourcePattern
 from warpsmith.languages.flydsl import source as flydsl_source
 from warpsmith.languages.shared.compile_only import CompileOnly, read_listings
 from warpsmith.languages.shared.fake_device import AMD_ARCHITECTURES
-from warpsmith.languages.shared.python_file import check_python_file, execute_file, is_importable
+from warpsmith.languages.shared.python_file import check_python_file, execute_file
 from warpsmith.languages.shared.python_source import normalise_python
 from warpsmith.packages import install_command
 
@@ -48,7 +49,7 @@ class FlyDsl(CompileOnly):
         if target_kind == "cpu":
             return "FlyDSL has no interpreter: without an AMD GPU its kernels are compiled, nothing more."
         if not has_amd_device():
-            return "No AMD GPU: `warpsmith assembly` and `warpsmith port` compile FlyDSL's kernels, nothing judges them."
+            return "No AMD GPU: `warpsmith assembly` and `port` compile FlyDSL kernels, nothing judges them."
         return None
 
     def distrust(self, definition: Definition, workload: Workload) -> str | None:
@@ -76,7 +77,7 @@ class FlyDsl(CompileOnly):
         return check_python_file(source, definition)
 
     def load(self, build: Build, definition: Definition) -> Run:
-        """Return the file's `run`, in the worker process only. Compiled kernels go to `build.cache`, or nowhere."""
+        """Return the file's `run`, in the worker process only; compiled code goes to `build.cache`, or nowhere."""
         if build.cache is None:
             os.environ["FLYDSL_RUNTIME_ENABLE_CACHE"] = "0"
         else:
@@ -117,7 +118,7 @@ class FlyDsl(CompileOnly):
 
     def uninstalled(self) -> str | None:
         """Say in one sentence what compiling needs and this machine lacks; None: nothing."""
-        absent = [name for name in ("torch", "flydsl") if not is_importable(name)]
+        absent = [name for name in ("torch", "flydsl") if not is_installed(name)]
         if absent:
             return f"Python's {' and '.join(absent)} cannot be imported: run `{install_command('lab', 'flydsl')}`."
         return None
@@ -139,6 +140,12 @@ class FlyDsl(CompileOnly):
 
 
 LANGUAGE = FlyDsl()
+
+
+def is_installed(name: str) -> bool:
+    """Return True if a package is installed; a mere folder of that name, such as that of the versions, is none."""
+    spec = find_spec(name)
+    return spec is not None and spec.origin is not None
 
 
 def has_amd_device() -> bool:

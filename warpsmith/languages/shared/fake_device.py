@@ -1,5 +1,5 @@
-"""Fake GPU for compilation without one: torch.cuda gives its figures, and Triton, if it is installed, compiles for it
-and launches nothing."""
+"""Fake GPU for compilation without one: torch.cuda gives its figures, and Triton, if it is installed, compiles for
+it and launches nothing."""
 
 from __future__ import annotations
 
