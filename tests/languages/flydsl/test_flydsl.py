@@ -10,6 +10,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from warpsmith import languages
+from warpsmith.driver import routing
 from warpsmith.errors import MachineLacks, Misuse
 from warpsmith.languages.base import Assembles, Build, BuildFailed, Relaunches, SuppressesLaunches
 from warpsmith.languages.flydsl import language as flydsl
@@ -78,6 +79,19 @@ def test_sources_are_recognised(text):
 def test_others_are_not():
     assert languages.recognise("kernel.py", "import flydsl_tools\nimport triton\n") == "triton"
     assert languages.recognise("kernel.cpp", "import flydsl\n") == "cpp"
+
+
+@pytest.mark.parametrize("word", ["FlyDSL", "fly-dsl", "Fly", "ROCm FlyDSL"])
+def test_users_names_for_it(word):
+    assert routing.parse_language(word, languages.by_preference()) == "flydsl"
+
+
+@pytest.mark.parametrize(("architecture", "warned"), [("gfx942", False), ("gfx950", False), ("sm_90", True)])
+def test_its_agent_is_named_for_amds_architectures_only(architecture, warned):
+    request = routing.RouteRequest(language="flydsl", architecture=architecture)
+    route = routing.plan_route(request, languages.agent_names(), languages.by_preference())
+    assert [(step.agent, step.available) for step in route.steps] == [("flydsl-specialist", True)]
+    assert any("FlyDSL does not run on sm_90" in note for note in route.notes) is warned
 
 
 def test_packages_that_are_missing_are_named(monkeypatch):

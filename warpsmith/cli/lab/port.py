@@ -44,10 +44,10 @@ def port_command(
 ) -> None:
     """Compile an operator's best Triton versions, or the one that --version names, for devices that are not here.
 
-    Registers, spills, shared memory and occupancy come from the compiled code, correctness from the interpreter, if
-    the language has one. Nothing is timed: no version is accepted by it, and `best()` never takes one. The record and
-    its page lie in devlog/<op>/ports/. Exit code 1: a version compiles for no target, or the interpreter finds it
-    wrong; 2: a target is unknown; 3: no version was accepted yet; 4: the language is missing.
+    Registers, spills, shared memory and occupancy come from the compiled code, correctness from the interpreter if
+    the language has one. Nothing is timed: no version is accepted by it, and `best()` never takes one. The record
+    and its page lie in devlog/<op>/ports/. Exit code 1: a version compiles for no target, or the interpreter finds
+    it wrong; 2: a target is unknown; 3: no version was accepted yet; 4: the language is missing.
     """
     from warpsmith.lab.operator import definition_file
     from warpsmith.port import compile as port_compile

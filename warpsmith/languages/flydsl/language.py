@@ -30,7 +30,7 @@ class FlyDsl(CompileOnly):
 
     name = "flydsl"
     title = "FlyDSL"
-    aliases = ("fly", "flydslpython", "rocmflydsl")
+    aliases = ("fly", "rocmflydsl")
     suffix = ".py"
     targets = ("gpu",)
     architectures = ("gfx942", "gfx950")
