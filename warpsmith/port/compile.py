@@ -75,6 +75,9 @@ def compile_port(request: PortRequest, numerics: Numerics, tell: Tell) -> PortRe
         raise BuildFailed(f"{request.solution.path} does not compile for {request.origin.arch}: {origin.error}")
     targets = []
     for device in request.devices:
+        if device == request.origin:
+            targets.append(origin)
+            continue
         tell(f"{request.solution.name}: compiling for {device.arch}")
         targets.append(_compile_target(request, device, own)[1])
     machine = identity.identify_machine(hardware.read_target_page(request.project, "cpu").target)

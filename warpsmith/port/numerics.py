@@ -21,7 +21,7 @@ def check_numerics(project: Project, file: DefinitionFile, version: PortVersion,
     Where the language is not interpreted, nothing is checked, and the reason says why.
     """
     if lack := languages.get(version.language).missing("cpu"):
-        return Numerics(state="unchecked", reason=lack)
+        return Numerics(state="unchecked", reason=lack.removesuffix("."))
     page = hardware.read_target_page(project, "cpu")
     request = Request(
         project=project,

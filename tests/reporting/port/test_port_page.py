@@ -18,6 +18,18 @@ def test_the_table_has_the_origin_first():
     assert refused == ("-", "sm_80", "does not compile", "-", "-", "-", "-", "-")
 
 
+def test_an_origin_that_is_a_target_too_stands_once():
+    record = make_port()
+    record = record.model_copy(update={"origin": record.targets[0]})
+    assert [row[0] for row in page.target_rows(record)] == ["mi300x", "-"]
+    assert len(tables(page.port_page(record))) == 2
+
+
+def test_the_compilers_are_those_of_the_language():
+    assert "Triton's compilers made the code" in page.port_page(make_port())
+    assert "FlyDSL's compilers made the code" in page.port_page(make_port(solution="flydsl/01_rows"))
+
+
 def test_lines_of_a_target():
     record = make_port()
     amd, refused = record.targets

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from warpsmith import files
+from warpsmith import files, languages
 from warpsmith.port import store
 from warpsmith.port.advice import advise_constants
 from warpsmith.port.models import LaunchFigures, PortedKernel, PortRecord, PortTarget
@@ -25,8 +25,8 @@ _MATRIX_GROUPS = ("tensor cores", "matrix cores")
 
 
 def target_rows(record: PortRecord) -> list[tuple[str, ...]]:
-    """Return a row of `COLUMNS` for the origin and each target."""
-    return [_target_row(target) for target in (record.origin, *record.targets)]
+    """Return a row of `COLUMNS` for the origin and each target, one of them if they are the same."""
+    return [_target_row(target) for target in _devices(record)]
 
 
 def numerics_line(record: PortRecord) -> str:
@@ -75,6 +75,7 @@ def port_page(record: PortRecord) -> str:
     return fill_template(
         "port",
         port=record,
+        language=languages.get(record.solution.split("/")[0]).title,
         head=head_line(record),
         numerics=numerics_line(record),
         checked=", ".join(record.numerics.workloads),
@@ -89,7 +90,7 @@ def port_page(record: PortRecord) -> str:
                 "rules": Md("|".join("---" for _ in _KERNEL_COLUMNS)),
                 "rows": [_row(map(_cell, _kernel_row(kernel, target))) for kernel in target.kernels],
             }
-            for target in (record.origin, *record.targets)
+            for target in _devices(record)
         ],
     )
 
@@ -113,6 +114,11 @@ def render_ports(project: Project, op: str) -> dict[Path, str]:
         if isinstance(record, PortRecord):
             pages[path.with_name(store.PAGE)] = port_page(record)
     return pages
+
+
+def _devices(record: PortRecord) -> list[PortTarget]:
+    """Return the origin, unless it is a target too, and the targets."""
+    return [*(() if record.origin in record.targets else (record.origin,)), *record.targets]
 
 
 def _target_row(target: PortTarget) -> tuple[str, ...]:
