@@ -7,12 +7,12 @@ from importlib.util import find_spec
 import pytest
 
 from warpsmith import project
-from warpsmith.campaign.history.solutions import Solution
 from warpsmith.lab.operator import definition_file
 from warpsmith.languages.base import BuildFailed
 from warpsmith.port import compile as port_compile
 from warpsmith.port import devices
 from warpsmith.port.models import Numerics
+from warpsmith.port.versions import PortVersion
 
 pytestmark = [
     pytest.mark.usefixtures("forked_compilers"),
@@ -67,7 +67,7 @@ def ported(tmp_path):
         request = port_compile.PortRequest(
             here,
             definition_file.load_definition(here.definition_path("double")),
-            Solution("triton", 1, path),
+            PortVersion("triton", "v1", path),
             devices.find_device(here, "h200", architectures),
             devices.parse_devices(here, to, architectures),
         )

@@ -135,3 +135,10 @@ def test_the_pinned_compiler_does_what_the_rows_say(dtype, arch, switch, words, 
 
 def test_one_block_a_cluster_is_no_cluster():
     assert features.feature_losses("sm_90a", "sm_80", "k[g](x, num_ctas=1)", []) == ()
+
+
+def test_where_the_language_replaces_nothing_no_substitute_is_promised():
+    (loss,) = features.feature_losses("gfx942", "gfx950", "", [kernel("v_mfma_f32_16x16x8_xf32")], replaced=False)
+    assert loss.startswith("TF32 products by default: nothing takes its place")
+    (loss,) = features.feature_losses("gfx942", "gfx950", "", [kernel("v_mfma_f32_16x16x8_xf32")])
+    assert "stay in float32" in loss

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from record_kit import evaluation, passed
 
-from warpsmith.port.numerics import summarize_check
+from warpsmith import languages
+from warpsmith.port.numerics import check_numerics, summarize_check
+from warpsmith.port.versions import PortVersion
 
 NOTES = {
     "name": "correctness",
@@ -49,3 +51,11 @@ def test_workloads_that_nobody_can_interpret_prove_nothing():
 def test_a_judgement_that_never_began_says_why():
     numerics = judged(reason="the reference raises", steps=())
     assert (numerics.state, numerics.reason, numerics.skipped) == ("unchecked", "the reference raises", 0)
+
+
+def test_a_language_without_interpreter_says_so_and_nothing_runs(monkeypatch, tmp_path):
+    monkeypatch.setattr(languages.get("flydsl"), "uninstalled", lambda: None)
+    version = PortVersion("flydsl", "01_rows", tmp_path / "01_rows.py")
+    numerics = check_numerics(None, None, version, lambda _: pytest.fail("it began"))
+    assert numerics.state == "unchecked"
+    assert "no interpreter" in numerics.reason

@@ -283,14 +283,20 @@ class Relaunches(Protocol):
     """A language whose versions compile for other vendors' devices too, and with other launch options than their
     own: `warpsmith port` asks for it."""
 
+    replaces_instructions: bool
+    """True if the compiler finds another way where a device lacks an instruction; False if it refuses."""
+
+    def architecture(self, name: str | None) -> str:
+        """Return the architecture as the compiler names it, a default for None; raises Misuse if it is unknown."""
+
     def port_architectures(self) -> tuple[str, ...]:
         """Return the architectures that it compiles for."""
 
     def assemble_relaunches(
         self, source: Path, definition: Definition, workloads: Sequence[Workload], arch: str, folder: Path
     ) -> tuple[tuple[Listing, ...], ...]:
-        """Compile what these workloads launch: first as the version says, then with half and twice the warps, and
-        for matrix products with one pipeline stage less and more.
+        """Compile what these workloads launch: first as the version says, then, if the language has such options,
+        with half and twice the warps, and for matrix products with one pipeline stage less and more.
 
         Leaves the assembly in subfolders of `folder`. A change that does not compile, or not in time, gives no
         listings.

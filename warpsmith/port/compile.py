@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpsmith import files, languages
-from warpsmith.campaign.history.solutions import Solution
 from warpsmith.core.base import this_minute
 from warpsmith.core.text import Tell
 from warpsmith.errors import Misuse
@@ -20,6 +19,7 @@ from warpsmith.port import features
 from warpsmith.port.advice import advise_constants
 from warpsmith.port.devices import PortDevice
 from warpsmith.port.models import LaunchFigures, Numerics, Outcome, PortedKernel, PortRecord, PortTarget
+from warpsmith.port.versions import PortVersion
 from warpsmith.profiling.assembly import inspect, notices
 from warpsmith.profiling.assembly.models import CompiledKernel, kernel_occupancy
 from warpsmith.profiling.assembly.notices import KernelContext
@@ -42,8 +42,8 @@ class PortRequest:
     """Project of the version."""
     file: DefinitionFile
     """Definition of the operator."""
-    solution: Solution
-    """The version."""
+    solution: PortVersion
+    """The version or draft."""
     origin: PortDevice
     """Device that it was written for."""
     devices: Sequence[PortDevice]
@@ -75,6 +75,9 @@ def compile_port(request: PortRequest, numerics: Numerics, tell: Tell) -> PortRe
         raise BuildFailed(f"{request.solution.path} does not compile for {request.origin.arch}: {origin.error}")
     targets = []
     for device in request.devices:
+        if device == request.origin:
+            targets.append(origin)
+            continue
         tell(f"{request.solution.name}: compiling for {device.arch}")
         targets.append(_compile_target(request, device, own)[1])
     machine = identity.identify_machine(hardware.read_target_page(request.project, "cpu").target)
@@ -113,7 +116,9 @@ def _compile_target(
         "warp_size": device.limits.warp_size if device.limits else 64 if device.arch.startswith("gfx") else 32,
         "most_warps": device.limits.warps if device.limits else None,
         "lacks": features.missing_features(request.origin.arch, device.arch),
-        "losses": features.feature_losses(request.origin.arch, device.arch, text, own),
+        "losses": features.feature_losses(
+            request.origin.arch, device.arch, text, own, replaced=compiler.replaces_instructions
+        ),
     }
     with TemporaryFolder() as folder:
         try:

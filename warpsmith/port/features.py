@@ -105,12 +105,17 @@ _FEATURES = (
 )
 
 
+_NOTHING = "nothing takes its place: code that names it is refused"
+
+
 def missing_features(origin: str, arch: str) -> tuple[str, ...]:
     """Return the features that the architecture of origin has and a target lacks."""
     return tuple(feature.name for feature in _lost(origin, arch))
 
 
-def feature_losses(origin: str, arch: str, source: str, kernels: Sequence[CompiledKernel]) -> tuple[str, ...]:
+def feature_losses(
+    origin: str, arch: str, source: str, kernels: Sequence[CompiledKernel], *, replaced: bool = True
+) -> tuple[str, ...]:
     """Return the features that a version uses and a target lacks, each with what happens instead.
 
     Args:
@@ -118,10 +123,11 @@ def feature_losses(origin: str, arch: str, source: str, kernels: Sequence[Compil
         arch: architecture of the target.
         source: text of the version's file, or of all that speaks of its types.
         kernels: the version compiled for its origin.
+        replaced: whether the language puts something in the place of what a target lacks.
     """
     kinds = " ".join(count.kind for kernel in kernels for count in kernel.counts)
     return tuple(
-        f"{feature.name}: {feature.instead_on.get(arch, feature.instead)}"
+        f"{feature.name}: {feature.instead_on.get(arch, feature.instead) if replaced else _NOTHING}"
         for feature in _lost(origin, arch)
         if (feature.source and re.search(feature.source, source))
         or (feature.code and re.search(feature.code, kinds))

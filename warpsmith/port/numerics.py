@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-from warpsmith.campaign.history.solutions import Solution
-from warpsmith.campaign.lab_requests import lab_candidate
+from warpsmith import languages
 from warpsmith.core.evaluation import Evaluation, Status, Verdict
 from warpsmith.core.text import Tell
 from warpsmith.lab.calibration import measurement
 from warpsmith.lab.gate import judge
-from warpsmith.lab.gate.request import Request
+from warpsmith.lab.gate.request import Candidate, Request
 from warpsmith.lab.machine import hardware
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.port.models import Numerics
+from warpsmith.port.versions import PortVersion
 from warpsmith.project import Project
 
 
-def check_numerics(project: Project, file: DefinitionFile, solution: Solution, tell: Tell) -> Numerics:
+def check_numerics(project: Project, file: DefinitionFile, version: PortVersion, tell: Tell) -> Numerics:
     """Check a version as `warpsmith judge --check --target cpu` does; nothing is timed, and there is no verdict.
 
-    Raises:
-        MachineLacks: the language has no interpreter here.
+    Where the language is not interpreted, nothing is checked, and the reason says why.
     """
+    if lack := languages.get(version.language).missing("cpu"):
+        return Numerics(state="unchecked", reason=lack.removesuffix("."))
     page = hardware.read_target_page(project, "cpu")
     request = Request(
         project=project,
         file=file,
-        candidate=lab_candidate(solution),
+        candidate=Candidate(path=version.path, language=version.language, version=version.version),
         page=page,
         measurement=measurement.stored_measurement(project, page.target),
         timed=False,

@@ -9,6 +9,7 @@ import torch
 
 from warpsmith import project
 from warpsmith.lab.machine import hardware
+from warpsmith.languages.shared import fake_device as fake_module
 from warpsmith.languages.shared.fake_device import AMD_ARCHITECTURES, ARCHITECTURES, DEVICES, fake_device
 
 pytest.importorskip("triton")
@@ -31,3 +32,12 @@ def test_the_stand_in_has_the_figures_of_its_devices_page(arch):
     assert seen.max_threads_per_multi_processor == figure("max_threads_per_sm")
     assert seen.shared_memory_per_multiprocessor == figure("shared_memory_per_sm")
     assert seen.shared_memory_per_block_optin == figure("shared_memory_per_block_max")
+
+
+def test_it_needs_no_triton(monkeypatch):
+    monkeypatch.setattr(fake_module, "is_importable", lambda _: False)
+    monkeypatch.setattr(fake_module, "_fake_triton", lambda *_: pytest.fail("Triton was asked for"))
+    with fake_device("gfx942", {}):
+        assert torch.version.hip
+        assert torch.zeros(2, device="cuda").is_cuda
+    assert not torch.zeros(2).is_cuda

@@ -108,7 +108,7 @@ def test_widths(opcode, bits):
 
 def test_registers_come_from_the_metadata():
     use = read_register_use(TEXT)
-    assert use == RegisterUse(100, 16, 26, 6, 2, 24)
+    assert use == RegisterUse(100, 16, 26, 6, 2, 24, 0)
     assert describe_registers(use) == "100 VGPRs (16 of them AGPRs), 26 SGPRs, spilled 6 and 2"
 
 

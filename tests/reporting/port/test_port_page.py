@@ -18,9 +18,22 @@ def test_the_table_has_the_origin_first():
     assert refused == ("-", "sm_80", "does not compile", "-", "-", "-", "-", "-")
 
 
+def test_an_origin_that_is_a_target_too_stands_once():
+    record = make_port()
+    record = record.model_copy(update={"origin": record.targets[0]})
+    assert [row[0] for row in page.target_rows(record)] == ["mi300x", "-"]
+    assert len(tables(page.port_page(record))) == 2
+
+
+def test_the_compilers_are_those_of_the_language():
+    assert "Triton's compilers made the code" in page.port_page(make_port())
+    assert "FlyDSL's compilers made the code" in page.port_page(make_port(solution="flydsl/01_rows"))
+
+
 def test_lines_of_a_target():
-    amd, refused = make_port().targets
-    lines = list(page.target_lines(amd))
+    record = make_port()
+    amd, refused = record.targets
+    lines = list(page.target_lines(amd, record))
     assert lines[:4] == [
         "lacks wgmma, TMA",
         "loses wgmma: products use other instructions",
@@ -29,7 +42,15 @@ def test_lines_of_a_target():
     ]
     assert "64 threads" in lines[4]
     assert lines[5].startswith("look: stream_kernel")
-    assert list(page.target_lines(refused)) == ["refused: type fp8e4nv not supported | in *this* architecture"]
+    (line,) = page.target_lines(refused, record)
+    assert line == "refused: type fp8e4nv not supported | in *this* architecture"
+
+
+def test_a_version_that_was_written_for_waves_is_told_nothing_of_them():
+    record = make_port()
+    amd = record.targets[0]
+    record = record.model_copy(update={"origin": amd.model_copy(update={"arch": "gfx950"})})
+    assert not any("64 threads" in line for line in page.target_lines(amd, record))
 
 
 def test_numerics_in_a_line():

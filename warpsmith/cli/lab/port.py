@@ -13,15 +13,12 @@ from warpsmith.errors import MissingInput, SolutionFailed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from warpsmith.campaign.history.solutions import Solution
     from warpsmith.port.models import PortRecord
+    from warpsmith.port.versions import PortVersion
     from warpsmith.project import Project
 
 _LINES = 12
 """Lines of one target on the terminal; the page has all."""
-
-_ORIGIN = "sm_90a"
-"""Architecture of origin of a version that stands accepted nowhere."""
 
 
 def port_command(
@@ -34,19 +31,23 @@ def port_command(
         ),
     ],
     version: Annotated[
-        str, typer.Option(help="Version such as `triton/v3`; by default the best accepted one of each target.")
+        str,
+        typer.Option(
+            help="Version such as `triton/v3`, or draft such as `flydsl/01_rows`; by default the best accepted"
+            " Triton version of each target."
+        ),
     ] = "",
     numerics: Annotated[
         bool, typer.Option(help="Check the version by the interpreter as well, which can take minutes.")
     ] = True,
     as_json: Json = False,
 ) -> None:
-    """Compile an operator's best Triton versions for devices that are not here, and show what transfers.
+    """Compile an operator's best Triton versions, or the one that --version names, for devices that are not here.
 
-    Registers, spills, shared memory and occupancy come from the compiled code, correctness from the interpreter.
-    Nothing is timed: no version is accepted by it, and `best()` never takes one. The record and its page lie in
-    devlog/<op>/ports/. Exit code 1: a version compiles for no target, or the interpreter finds it wrong; 2: a
-    target is unknown; 3: no version was accepted yet; 4: Triton is missing.
+    Registers, spills, shared memory and occupancy come from the compiled code, correctness from the interpreter if
+    the language has one. Nothing is timed: no version is accepted by it, and `best()` never takes one. The record
+    and its page lie in devlog/<op>/ports/. Exit code 1: a version compiles for no target, or the interpreter finds
+    it wrong; 2: a target is unknown; 3: no version was accepted yet; 4: the language is missing.
     """
     from warpsmith.lab.operator import definition_file
     from warpsmith.port import compile as port_compile
@@ -59,12 +60,13 @@ def port_command(
 
     project, owner = find_project(), choice.find_owning_project(op)
     language = "triton" if not version else version.split("/")[0]
-    architectures = port_compile.require_portable(language).port_architectures()
+    compiler = port_compile.require_portable(language)
+    architectures = compiler.port_architectures()
     requested = devices.parse_devices(owner, to, architectures)
     file = definition_file.load_definition(owner.definition_path(op))
     records = []
     for solution, accepted_on in _choose_versions(owner, op, version, language):
-        origin = devices.find_device(owner, accepted_on or _ORIGIN, architectures)
+        origin = devices.find_device(owner, accepted_on or compiler.architecture(None), architectures)
         request = port_compile.PortRequest(owner, file, solution, origin, requested, accepted_on)
         with console.progress() as tell:
             checked = Numerics(state="unchecked")
@@ -85,15 +87,15 @@ def register(app: typer.Typer) -> None:
     app.command("port")(port_command)
 
 
-def _choose_versions(project: Project, op: str, name: str, language: str) -> list[tuple[Solution, str | None]]:
+def _choose_versions(project: Project, op: str, name: str, language: str) -> list[tuple[PortVersion, str | None]]:
     """Return the versions to compile, each with the device kind that it stands accepted on.
 
     Raises:
         MissingInput: none was accepted yet, or the named one has no file.
         Misuse: the name is none of a version.
     """
-    from warpsmith.campaign.history import solutions
     from warpsmith.lab.machine import hardware
+    from warpsmith.port import versions
     from warpsmith.use import choice
 
     standing: dict[str, str] = {}
@@ -102,15 +104,12 @@ def _choose_versions(project: Project, op: str, name: str, language: str) -> lis
         for each in accepted if name else accepted[:1]:
             standing.setdefault(each.solution, target)
     if name:
-        solution = solutions.find_solution(project, op, name)
-        if not solution.path.is_file():
-            raise MissingInput(f"{project.relative(solution.path)} does not exist.")
-        return [(solution, standing.get(name))]
+        return [(versions.find_port_version(project, op, name), standing.get(name))]
     if not standing:
         raise MissingInput(
             f"No {language} version of {op} was accepted yet; name one with --version, such as `{language}/v1`."
         )
-    return [(solutions.find_solution(project, op, each), target) for each, target in standing.items()]
+    return [(versions.find_port_version(project, op, each), target) for each, target in standing.items()]
 
 
 def _has_failed(record: PortRecord) -> bool:
@@ -125,7 +124,7 @@ def _print_record(record: PortRecord, folder: str) -> None:
     console.out(page.numerics_line(record))
     console.out_table(page.COLUMNS, page.target_rows(record))
     for target in record.targets:
-        _print_lines(f"{target.arch}:", list(page.target_lines(target)))
+        _print_lines(f"{target.arch}:", list(page.target_lines(target, record)))
     console.out(f"{folder}/port.md has every kernel")
 
 

@@ -23,6 +23,8 @@ class RegisterUse(NamedTuple):
     """Scalar registers that did not fit."""
     scratch_bytes: int
     """Scratch memory of a lane, in bytes."""
+    lds_bytes: int
+    """LDS of a block that the kernel declares, in bytes; a launch may ask for more."""
 
 
 def read_register_use(text: str) -> RegisterUse:
@@ -35,6 +37,7 @@ def read_register_use(text: str) -> RegisterUse:
         vector_spills=figures["vgpr_spill_count"],
         scalar_spills=figures["sgpr_spill_count"],
         scratch_bytes=figures["private_segment_fixed_size"],
+        lds_bytes=figures["group_segment_fixed_size"],
     )
 
 

@@ -1,5 +1,5 @@
-"""Fake GPU for compilation without one: Triton compiles for it and launches nothing, and torch.cuda gives its
-figures."""
+"""Fake GPU for compilation without one: torch.cuda gives its figures, and Triton, if it is installed, compiles for
+it and launches nothing."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from types import SimpleNamespace
 from typing import Any
+
+from warpsmith.languages.shared.python_file import is_importable
 
 ARCHITECTURES = {"sm_80": 80, "sm_89": 89, "sm_90a": 90, "sm_100": 100, "sm_120": 120}
 """NVIDIA's architectures that kernels are compiled for, with the compute capability times ten."""
@@ -49,6 +51,29 @@ def fake_device(
     from unittest.mock import patch  # imports asyncio, which commands that only read do without
 
     import torch
+
+    with ExitStack() as stack:
+        if is_importable("triton"):
+            stack.enter_context(_fake_triton(arch, kernels, change))
+        stack.enter_context(patch.multiple("torch.cuda", **_torch_cuda(arch)))
+        if arch in AMD_ARCHITECTURES:  # what host code tells AMD's GPUs by
+            stack.enter_context(patch.object(torch.version, "hip", "7.0"))
+        stack.enter_context(_cpu_as_cuda())
+        yield
+
+
+def warp_size(arch: str) -> int:
+    """Return the threads of a warp, which AMD calls a wave."""
+    return 64 if arch in AMD_ARCHITECTURES else 32
+
+
+@contextmanager
+def _fake_triton(
+    arch: str, kernels: dict[str, tuple[Any, str]], change: Callable[[dict[str, Any]], None]
+) -> Iterator[None]:
+    """Make Triton's launches only compile, within the context; arguments are those of `fake_device`."""
+    from unittest.mock import patch
+
     from triton.runtime.autotuner import Autotuner
     from triton.runtime.driver import driver
     from triton.runtime.jit import JITFunction
@@ -65,16 +90,7 @@ def fake_device(
         stack.enter_context(patch.object(JITFunction, "run", compile_only))
         stack.enter_context(patch.object(Autotuner, "_bench", lambda *_, **__: [1.0, 1.0, 1.0]))
         stack.enter_context(patch.object(driver, "_active", _driver(arch)))
-        stack.enter_context(patch.multiple("torch.cuda", **_torch_cuda(arch)))
-        if arch in AMD_ARCHITECTURES:  # what host code tells AMD's GPUs by
-            stack.enter_context(patch.object(torch.version, "hip", "7.0"))
-        stack.enter_context(_cpu_as_cuda())
         yield
-
-
-def warp_size(arch: str) -> int:
-    """Return the threads of a warp, which AMD calls a wave."""
-    return 64 if arch in AMD_ARCHITECTURES else 32
 
 
 def _capability(arch: str) -> int:

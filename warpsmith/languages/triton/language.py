@@ -57,6 +57,7 @@ class Triton(CompileOnly):
     compiled_architectures = (*ARCHITECTURES, *AMD_ARCHITECTURES)
     texts = ("ptx", "sass", "amdgcn")
     trace_language: TraceLanguage = "triton"
+    replaces_instructions = True
 
     def missing(self, target_kind: str) -> str | None:
         """Say in one sentence what this machine lacks; None: nothing.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from warpsmith import files
+from warpsmith import files, languages
 from warpsmith.port import store
 from warpsmith.port.advice import advise_constants
 from warpsmith.port.models import LaunchFigures, PortedKernel, PortRecord, PortTarget
@@ -25,8 +25,8 @@ _MATRIX_GROUPS = ("tensor cores", "matrix cores")
 
 
 def target_rows(record: PortRecord) -> list[tuple[str, ...]]:
-    """Return a row of `COLUMNS` for the origin and each target."""
-    return [_target_row(target) for target in (record.origin, *record.targets)]
+    """Return a row of `COLUMNS` for the origin and each target, one of them if they are the same."""
+    return [_target_row(target) for target in _devices(record)]
 
 
 def numerics_line(record: PortRecord) -> str:
@@ -45,7 +45,7 @@ def numerics_line(record: PortRecord) -> str:
             return f"numerics: unchecked: {numerics.reason or 'not asked for'}{skipped}"
 
 
-def target_lines(target: PortTarget) -> Iterator[str]:
+def target_lines(target: PortTarget, record: PortRecord) -> Iterator[str]:
     """Yield what readers should know of a target: errors, losses, what will not launch, constants to try."""
     if target.error:
         yield f"refused: {target.error}"
@@ -59,7 +59,7 @@ def target_lines(target: PortTarget) -> Iterator[str]:
         # From the figures, not the record's words: the rule may be younger than the record.
         advices = advise_constants(kernel.own, kernel.changed, target.most_warps)
         yield from (f"try at {_kernel_name(kernel)}: {advice}" for advice in advices)
-    if target.warp_size == 64 and target.kernels:
+    if target.warp_size == 64 != record.origin.warp_size and target.kernels:
         yield "a wave has 64 threads: num_warps 4 are 256 threads; half the version's num_warps keeps its threads"
     yield from (f"look: {note}" for note in target.notes)
 
@@ -75,6 +75,7 @@ def port_page(record: PortRecord) -> str:
     return fill_template(
         "port",
         port=record,
+        language=languages.get(record.solution.split("/")[0]).title,
         head=head_line(record),
         numerics=numerics_line(record),
         checked=", ".join(record.numerics.workloads),
@@ -84,12 +85,12 @@ def port_page(record: PortRecord) -> str:
         sections=[
             {
                 "title": _title(target),
-                "lines": list(target_lines(target)),
+                "lines": list(target_lines(target, record)),
                 "columns": _row(_KERNEL_COLUMNS),
                 "rules": Md("|".join("---" for _ in _KERNEL_COLUMNS)),
                 "rows": [_row(map(_cell, _kernel_row(kernel, target))) for kernel in target.kernels],
             }
-            for target in (record.origin, *record.targets)
+            for target in _devices(record)
         ],
     )
 
@@ -113,6 +114,11 @@ def render_ports(project: Project, op: str) -> dict[Path, str]:
         if isinstance(record, PortRecord):
             pages[path.with_name(store.PAGE)] = port_page(record)
     return pages
+
+
+def _devices(record: PortRecord) -> list[PortTarget]:
+    """Return the origin, unless it is a target too, and the targets."""
+    return [*(() if record.origin in record.targets else (record.origin,)), *record.targets]
 
 
 def _target_row(target: PortTarget) -> tuple[str, ...]:

@@ -1,0 +1,1 @@
+"""FlyDSL, AMD's language of layouts and tiles."""
