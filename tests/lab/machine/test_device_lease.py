@@ -11,11 +11,15 @@ from typing import Any
 
 import pytest
 
+from warpsmith.core.text import NoticeLine
 from warpsmith.errors import MachineLacks
-from warpsmith.lab.machine import device_lease
+from warpsmith.lab.machine import device_lease, identity
 from warpsmith.lab.machine.device_lease import lease_device
 
-H100: Any = SimpleNamespace(id="h100", kind="gpu", name="NVIDIA H100", aliases=("NVIDIA H100 80GB HBM3",))
+H100: Any = SimpleNamespace(
+    id="h100", kind="gpu", vendor="NVIDIA", name="NVIDIA H100", aliases=("NVIDIA H100 80GB HBM3",)
+)
+MI300X: Any = SimpleNamespace(id="mi300x", kind="gpu", vendor="AMD", name="AMD Instinct MI300X", aliases=())
 CPU: Any = SimpleNamespace(id="cpu", kind="cpu")
 GPUS = [
     ("0", "GPU-a", "NVIDIA H100 80GB HBM3"),
@@ -26,7 +30,7 @@ GPUS = [
 
 @pytest.fixture(autouse=True)
 def gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device_lease, "_list_gpus", lambda: GPUS)
+    monkeypatch.setattr(identity, "list_gpus", lambda: GPUS)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
 
@@ -51,10 +55,17 @@ def test_only_visible_ones(monkeypatch: pytest.MonkeyPatch, visible: str) -> Non
 
 def test_none_of_the_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
-    with pytest.raises(
-        MachineLacks, match="no GPU of the target `h100`; it has: NVIDIA H100 80GB HBM3, NVIDIA L40S"
-    ):
+    monkeypatch.setattr(identity, "visible_gpu", lambda: SimpleNamespace(name="NVIDIA L40S"))
+    with pytest.raises(MachineLacks, match="GPU is `NVIDIA L40S`, which is not `h100`"):
         lease_device(H100).__enter__()
+    monkeypatch.setattr(identity, "visible_gpu", lambda: None)
+    with pytest.raises(MachineLacks, match="no GPU that NVIDIA's driver reports; `h100` needs one"):
+        lease_device(H100).__enter__()
+
+
+def test_no_device_of_amd_is_leased() -> None:
+    with pytest.raises(MachineLacks, match="`warpsmith port OP --to mi300x`"):
+        lease_device(MI300X).__enter__()
 
 
 def test_the_next_waits_until_the_first_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,6 +88,7 @@ def test_the_next_waits_until_the_first_ends(monkeypatch: pytest.MonkeyPatch) ->
     other.join(10)
     assert order == ["first", "second"]
     assert lines == ["waiting until another judgement ends on cpu"]
+    assert isinstance(lines[0], NoticeLine)  # without a terminal it would wait in silence
 
 
 def test_a_process_that_dies_gives_it_back() -> None:

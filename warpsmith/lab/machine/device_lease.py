@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import itertools
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -13,8 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from warpsmith.core.hardware import Target
-from warpsmith.core.text import Tell
-from warpsmith.errors import MachineLacks
+from warpsmith.core.text import NoticeLine, Tell
 from warpsmith.lab.machine import identity
 from warpsmith.user_state import user_state_folder
 
@@ -70,7 +68,7 @@ def _first_free(devices: list[str], tell: Tell, shared: bool) -> tuple[str, int]
             if lock is not None and (not shared or _set_mode(lock, fcntl.LOCK_SH)):
                 return device, lock
         if not waited:
-            tell(f"waiting until another judgement ends on {' or '.join(devices)}")
+            tell(NoticeLine(f"waiting until another judgement ends on {' or '.join(devices)}"))
             waited = True
         time.sleep(_POLL_SECONDS)
 
@@ -109,29 +107,11 @@ def _has_used_cuda() -> bool:
 
 def _matching_gpus(target: Target) -> list[str]:
     """List the UUIDs of the GPUs of this target that `CUDA_VISIBLE_DEVICES` leaves visible."""
-    gpus = _list_gpus()
     visible = os.environ.get(_VISIBLE)
     chosen = None if visible is None else {part.strip() for part in visible.split(",")}
     uuids = [
         uuid
-        for index, uuid, name in gpus
+        for index, uuid, name in identity.list_gpus()
         if identity.matches_target(target, name) and (chosen is None or chosen & {index, uuid})
     ]
-    part = None if uuids else identity.visible_gpu()  # a part of a GPU, which nvidia-smi does not list
-    if part and identity.matches_target(target, part.name):
-        return [part.uuid]
-    if not uuids:
-        names = ", ".join(sorted({name for _, _, name in gpus})) or "none"
-        raise MachineLacks(f"This machine has no GPU of the target `{target.id}`; it has: {names}.")
-    return uuids
-
-
-def _list_gpus() -> list[tuple[str, str, str]]:
-    """List index, UUID and name of every GPU that NVIDIA's driver reports."""
-    command = ["nvidia-smi", "--query-gpu=index,uuid,name", "--format=csv,noheader"]
-    try:
-        output = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout
-    except (OSError, subprocess.SubprocessError):
-        return []
-    rows = [tuple(part.strip() for part in line.split(",", 2)) for line in output.splitlines()]
-    return [(row[0], row[1], row[2]) for row in rows if len(row) == 3]
+    return uuids or [identity.require_gpu(target).uuid]  # a part of a GPU, which the driver's list lacks

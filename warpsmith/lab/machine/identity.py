@@ -42,7 +42,7 @@ def identify_machine(target: Target) -> Machine:
         MachineLacks: the target is a GPU, and this machine has none or a different one.
     """
     processor = f"{system.processor_model()}, {system.usable_cores()} cores"
-    gpu = _expected_gpu(target) if target.kind == "gpu" else None
+    gpu = require_gpu(target) if target.kind == "gpu" else None
     device = gpu.name if gpu else system.processor_model()
     facts = (device, gpu.uuid if gpu else "", gpu.driver if gpu else "", processor)
     return Machine(
@@ -69,7 +69,31 @@ def visible_gpu() -> Gpu | None:
     return _gpu_of_nvml(chosen)
 
 
-def _expected_gpu(target: Target) -> Gpu:
+def list_gpus() -> list[tuple[str, str, str]]:
+    """List index, UUID and name of every GPU that NVIDIA's driver reports."""
+    try:
+        import pynvml
+    except ImportError:
+        rows = (_output(["nvidia-smi", "--query-gpu=index,uuid,name", "--format=csv,noheader"]) or "").splitlines()
+        fields = [tuple(part.strip() for part in row.split(",", 2)) for row in rows]
+        return [(row[0], row[1], row[2]) for row in fields if len(row) == 3]
+    try:
+        pynvml.nvmlInit()
+        handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
+        return [
+            (str(index), pynvml.nvmlDeviceGetUUID(handle), pynvml.nvmlDeviceGetName(handle))
+            for index, handle in enumerate(handles)
+        ]
+    except pynvml.NVMLError:
+        return []
+
+
+def require_gpu(target: Target) -> Gpu:
+    """Return the visible GPU of a target.
+
+    Raises:
+        MachineLacks: this machine has none or a different one, or the target is AMD's.
+    """
     if target.vendor == "AMD":
         raise MachineLacks(
             f"Nothing is timed on AMD devices; `warpsmith port OP --to {target.id}` compiles versions for one, "
