@@ -152,6 +152,24 @@ def test_a_folder_that_is_removed_is_gone_before_its_files_are(tmp_path: Path, m
     files.remove_folder(folder)  # which is not there
 
 
+def test_an_interrupted_replacement_puts_the_earlier_folder_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    folder = tmp_path / "site"
+    files.replace_folder({"a": b"earlier"}, folder)
+    rename, names = os.rename, []
+
+    def interrupt(source: object, to: object) -> None:
+        names.append(to)
+        if len(names) == 2:
+            raise KeyboardInterrupt
+        rename(str(source), str(to))
+
+    monkeypatch.setattr(os, "rename", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        files.replace_folder({"a": b"later"}, folder)
+    assert (folder / "a").read_bytes() == b"earlier"
+    assert [path.name for path in tmp_path.iterdir()] == ["site"]
+
+
 def test_sweep_removes_strays_directly_inside_and_nothing_else(tmp_path: Path):
     (tmp_path / ".tmp-file-1-aa").write_text("half")
     (tmp_path / ".tmp-001-1-bb").mkdir()

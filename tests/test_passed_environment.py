@@ -37,6 +37,13 @@ def test_a_user_adds_names(select):
     assert passed.keys() & {*SECRETS, "HF_HOME"} == {"HF_HOME", "HF_TOKEN", "DATABASE_URL"}
 
 
+def test_an_agent_gets_no_token_of_node_and_no_keys_of_a_provider_that_is_off():
+    passed = agent_environment(
+        {**SOME, "CLAUDE_CODE_USE_BEDROCK": "0", "NODE_AUTH_TOKEN": "1", "NODE_OPTIONS": "2"}
+    )
+    assert passed.keys() & {*SECRETS, "NODE_AUTH_TOKEN", "NODE_OPTIONS"} == {"NODE_OPTIONS"}
+
+
 def test_an_agent_of_another_provider_gets_its_keys():
     passed = agent_environment({**SOME, "CLAUDE_CODE_USE_BEDROCK": "1"})
     assert passed.keys() & set(SECRETS) == {"AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"}

@@ -16,6 +16,11 @@ from warpsmith.cli import main as entry
 from warpsmith.project import Project
 from warpsmith.temporary import TemporaryFolder, sweep_abandoned
 
+
+def _raise_os_error(_: Path) -> Path:
+    raise OSError
+
+
 DEAD = """
 import os, sys
 from pathlib import Path
@@ -121,3 +126,24 @@ def test_writing_commands_sweep(command: str, swept: bool, project: Project, mon
     monkeypatch.setattr(entry, "_reduced_app", lambda _: lambda: None)
     entry.main()
     assert (strays(project) == []) == swept
+
+
+@pytest.mark.parametrize("lost", ["/proc/self/ns/pid", "/etc/machine-id and boot_id"])
+def test_where_the_host_cannot_be_told_nothing_is_abandoned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    stray = tmp_path / f"{files.TEMPORARY_PREFIX}x-{ownership.owner_mark().split('-')[0]}-1-abcdef-0000"
+    stray.touch()
+    assert ownership.is_abandoned(stray)
+    ownership._host.cache_clear()
+    if lost.startswith("/proc"):
+        monkeypatch.setattr(Path, "readlink", _raise_os_error)
+    else:
+        monkeypatch.setattr(ownership, "_text", lambda _: "")
+        ownership._boot.cache_clear()
+    try:
+        assert not ownership.is_abandoned(stray)
+        assert ownership.has_owner_mark(f"x-{ownership.owner_mark()}-0000")
+    finally:
+        ownership._host.cache_clear()
+        ownership._boot.cache_clear()

@@ -66,6 +66,20 @@ def test_a_second_signal_does_not_break_the_clean_up_off(tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_clean_up_that_hangs_can_be_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(termination, "_received", [signal.SIGTERM])
+    monkeypatch.setattr(termination, "_times", [0.0])
+    ended: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "kill", lambda *call: ended.append(call))
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        termination._interrupt(signal.SIGTERM, None)
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGTERM, handler)
+    assert ended == [(os.getpid(), signal.SIGTERM)]
+
+
 def test_a_hangup_that_is_ignored_stays_ignored(tmp_path: Path):
     with running(tmp_path, 0.0, "nohup") as process:
         process.send_signal(signal.SIGHUP)

@@ -86,11 +86,12 @@ def replace_folder(contents: Mapping[str, bytes], folder: Path) -> None:
     """Create a folder with these files, at any depth, and put it in the place of an earlier one.
 
     It appears by one rename, after all files are flushed in one call. If the process dies between the two renames,
-    the earlier folder is gone from its place and the new one is not there: never a half of either.
+    the earlier folder is gone from its place and the new one is not there: never a half of either. If it is
+    interrupted there, the earlier folder is put back.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     _remove_abandoned(folder)
-    temporary = temporary_path(folder)
+    temporary, earlier = temporary_path(folder), temporary_path(folder)
     try:
         for name, content in contents.items():
             path = temporary / name
@@ -98,13 +99,12 @@ def replace_folder(contents: Mapping[str, bytes], folder: Path) -> None:
             path.write_bytes(content)
         os.sync()
         if folder.is_dir():
-            doomed = temporary_path(folder)
-            os.rename(folder, doomed)  # noqa: PTH104
-            os.rename(temporary, folder)  # noqa: PTH104
-            shutil.rmtree(doomed, ignore_errors=True)
-        else:
-            os.rename(temporary, folder)  # noqa: PTH104
+            os.rename(folder, earlier)  # noqa: PTH104
+        os.rename(temporary, folder)  # noqa: PTH104
+        shutil.rmtree(earlier, ignore_errors=True)
     except BaseException:
+        if earlier.exists() and not folder.exists():
+            os.rename(earlier, folder)  # noqa: PTH104
         shutil.rmtree(temporary, ignore_errors=True)
         raise
     sync_folder(folder.parent)

@@ -15,13 +15,15 @@ from contextlib import suppress
 from pathlib import Path
 
 _DIGITS = 6
+_NO_HOST = "0" * _DIGITS
+"""Digits of a host or a start that cannot be told."""
 _MARK = re.compile(rf"-(?P<host>[0-9a-f]{{{_DIGITS}}})-(?P<pid>\d+)-(?P<start>[0-9a-f]{{{_DIGITS}}})-\w+$")
 
 
 def owner_mark() -> str:
     """Return the mark of this process: `3f09aa-4711-c0ffee`."""
     pid = os.getpid()
-    return f"{_host()}-{pid}-{_own_start(pid)}"
+    return f"{_host() or _NO_HOST}-{pid}-{_own_start(pid) or _NO_HOST}"
 
 
 def has_owner_mark(name: str) -> bool:
@@ -32,7 +34,8 @@ def has_owner_mark(name: str) -> bool:
 def is_abandoned(path: Path) -> bool:
     """Return whether a file or folder is marked, belongs to this user, and its process on this host is dead."""
     match = _MARK.search(path.name)
-    if match is None or match["host"] != _host() or process_start(int(match["pid"])) == match["start"]:
+    host = _host()
+    if match is None or not host or match["host"] != host or process_start(int(match["pid"])) == match["start"]:
         return False
     with suppress(OSError):  # it is gone already
         return path.lstat().st_uid == os.getuid()
@@ -55,17 +58,26 @@ def _own_start(pid: int) -> str:
 
 @functools.cache
 def _host() -> str:
-    """Return digits for this machine and what counts its processes: containers have numbers of their own."""
-    try:
-        machine, space = Path("/etc/machine-id").read_text(), Path("/proc/self/ns/pid").readlink()
-    except OSError:
-        machine, space = "", Path()
-    return _digits(machine, socket.gethostname(), str(space))
+    """Return digits for this machine and what counts its processes: containers have numbers of their own.
+
+    Empty where either cannot be told: nothing counts as abandoned then.
+    """
+    space = ""
+    with suppress(OSError):
+        space = str(Path("/proc/self/ns/pid").readlink())
+    machine = _text("/etc/machine-id") or _boot()
+    return _digits(machine, socket.gethostname(), space) if machine and space else ""
 
 
 @functools.cache
 def _boot() -> str:
-    return Path("/proc/sys/kernel/random/boot_id").read_text()
+    return _text("/proc/sys/kernel/random/boot_id")
+
+
+def _text(path: str) -> str:
+    with suppress(OSError):
+        return Path(path).read_text().strip()
+    return ""
 
 
 def _digits(*parts: str) -> str:

@@ -22,24 +22,27 @@ _CANDIDATE = (
     "CUDA*", "NVIDIA*", "NCCL_*", "NVSHMEM*", "TORCH_SYMM*",  # devices, and how ranks reach each other
     "TRITON*", "TORCHINDUCTOR*",  # compilers that run in the worker, and their caches
     "OMP_*",  # threads
+    "LC_ALL",  # encoding of names of files
 )  # fmt: skip
 _TOOL = (
     *_CANDIDATE,
     "LC_*", "TZ", "TERM", "LOGNAME", "XDG_*",  # language, time and folders of the user
     "PYTHONPATH", "PYTHONHOME", "CONDA_PREFIX", "LD_PRELOAD",  # the Python that runs Warpsmith
-    "NV_*", "CUTE_DSL_*", "CUTLASS_*", "ROCM*", "HIP_*", "HSA_*", "PYTORCH_*", "TORCH_*",  # toolkits
+    "NIX_*", "NVCC_*", "CCACHE_*",  # compilers from Nix, flags of conda's nvcc, caches of compilers
+    "NV_*", "CUTE_DSL_*", "CUTLASS_*", "ROCM*", "HIP_*", "HSA_*", "ROCR_*", "PYTORCH_*", "TORCH_*",  # toolkits
     "GOMP_*", "KMP_*", "MKL_*",  # threads of other libraries
     "WARPSMITH_*",  # our own
 )  # fmt: skip
 _AGENT = (
     "ANTHROPIC_*", "CLAUDE*",  # its key and its settings
-    "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",  # the way to its API
-    "SSL_CERT_*", "NODE_*", "DISABLE_*", "SHELL",  # certificates, and what Claude Code reads besides
+    "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "ALL_PROXY", "all_proxy",
+    "SSL_CERT_*", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "NODE_OPTIONS", "NODE_TLS_REJECT_UNAUTHORIZED",
+    "DISABLE_*", "API_TIMEOUT_MS", "BASH_*", "MCP_*", "SHELL",  # what Claude Code reads besides
     "GIT_AUTHOR_*", "GIT_COMMITTER_*",  # a user's name in commits
 )  # fmt: skip
 _PROVIDERS = {
     "CLAUDE_CODE_USE_BEDROCK": ("AWS_*",),
-    "CLAUDE_CODE_USE_VERTEX": ("GOOGLE_*", "GCLOUD_*", "CLOUD_ML_REGION", "VERTEX_*"),
+    "CLAUDE_CODE_USE_VERTEX": ("GOOGLE_*", "GCLOUD_*", "CLOUDSDK_*", "CLOUD_ML_REGION", "VERTEX_*"),
 }
 """Names that an agent needs where its API is another provider's, which a variable says."""
 
@@ -58,9 +61,16 @@ def tool_environment(environment: Mapping[str, str] = os.environ) -> dict[str, s
 
 def agent_environment(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return the variables that an agent gets: those of tools, and what it needs to reach its API."""
-    providers = [name for switch, names in _PROVIDERS.items() if environment.get(switch) for name in names]
+    providers = [
+        name for switch, names in _PROVIDERS.items() if _is_on(environment.get(switch, "")) for name in names
+    ]
     own = {name: value for name, value in environment.items() if _matches(name, (*_AGENT, *providers))}
     return tool_environment(environment) | own
+
+
+def _is_on(value: str) -> bool:
+    """Return whether a variable's value switches something on, as Claude Code reads it."""
+    return value.strip().lower() in ("1", "true", "yes", "on")
 
 
 def _select(environment: Mapping[str, str], patterns: tuple[str, ...]) -> dict[str, str]:

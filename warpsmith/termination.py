@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -18,14 +19,18 @@ SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP)
 INTERRUPTED: Final = 128 + signal.SIGINT
 """Exit code of a command that a person interrupted."""
 
+_PATIENCE_SECONDS = 5.0
+
 _received: list[int] = []
+_times: list[float] = []
 _terminals: list[int] = []
 
 
 def interrupt_on_signals() -> None:
     """Have SIGTERM and SIGHUP raise KeyboardInterrupt, each unless it is ignored or handled already.
 
-    Only the first one does: `timeout` sends two, and the second would break the clean-up off.
+    A second one within `_PATIENCE_SECONDS` is ignored: `timeout` sends two, and it would break the clean-up off. A
+    later one kills the process, whose clean-up hangs.
     """
     _terminals[:] = [descriptor for descriptor in (1, 2) if os.isatty(descriptor)]  # a lost one no longer says so
     for number in SIGNALS:
@@ -63,8 +68,13 @@ def restored_handlers() -> Iterator[tuple[signal.Signals, ...]]:
 
 
 def _interrupt(number: int, _frame: FrameType | None) -> None:
-    if note_signal(number):
+    first = note_signal(number)
+    _times.append(time.monotonic())
+    if first:
         raise KeyboardInterrupt
+    if _times[-1] - _times[0] > _PATIENCE_SECONDS:
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
 
 
 def _leave_terminal() -> None:

@@ -237,7 +237,7 @@ def test_what_is_left_out_is_in_the_one_warning(shop, monkeypatch):
     assert (len(caught), function.solution) == (1, "toy/v3")
 
 
-def test_a_version_that_fails_at_its_first_call_gives_way_to_the_reference(shop):
+def test_a_version_that_fails_at_its_first_call_gives_way_to_the_reference(shop, monkeypatch):
     shop.define("affine_first")
     shop.accept("affine_first", raising(OSError(errno.ENOSPC, "No space left on device")))
     function, arguments = best("affine_first"), inputs()
@@ -247,6 +247,36 @@ def test_a_version_that_fails_at_its_first_call_gives_way_to_the_reference(shop)
         assert same(function(*arguments), *arguments)
     assert same(function(*arguments), *arguments)
     assert len(shop.calls) == 1
+    monkeypatch.setattr(operator, "RETRY_SECONDS", 0.0)
+    with pytest.warns(UserWarning, match="failed at its first call"):
+        function(*arguments)
+    assert len(shop.calls) == 2
+
+
+def test_a_fault_that_passes_is_tried_again(shop, monkeypatch):
+    shop.define("affine_passing")
+    shop.accept("affine_passing", version)
+    choose = operator.best_accepted
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ESTALE, "Stale file handle")
+
+    monkeypatch.setattr(operator, "best_accepted", fail)
+    with pytest.warns(UserWarning, match="Stale file handle"):
+        assert best("affine_passing").solution == "reference"
+    monkeypatch.setattr(operator, "best_accepted", choose)
+    assert best("affine_passing").solution == "reference"
+    monkeypatch.setattr(operator, "RETRY_SECONDS", 0.0)
+    assert best("affine_passing").solution == "toy/v3"
+
+
+def test_what_is_measured_never_gives_way_to_the_reference(shop):
+    shop.define("affine_measured")
+    shop.accept("affine_measured", raising(OSError(errno.ENOSPC, "No space left on device")))
+    file = operator.definition_file.load_definition(shop.project.definition_path("affine_measured"))
+    function = operator.best_accepted(shop.project, file, "cpu")
+    with pytest.raises(OSError, match="No space left"):
+        function(*inputs())
 
 
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError("out of memory"), RuntimeError("at the second call")])

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from warpsmith import files
+from warpsmith.campaign.history.manifests import campaign_folders
 from warpsmith.project import SHIPPED, Project
 
 READS = "reads.jsonl"
@@ -53,8 +54,7 @@ class EarlierWork:
     @cached_property
     def campaigns(self) -> tuple[Path, ...]:
         """Folders of the other campaigns on the operator."""
-        folders = [path.parent for path in self.project.devlog.glob(f"{self.op}/*/manifest.yaml")]
-        return tuple(sorted(folder for folder in folders if folder != self.folder))
+        return tuple(folder for folder in campaign_folders(self.project, self.op) if folder != self.folder)
 
     @cached_property
     def lessons(self) -> tuple[Path, ...]:

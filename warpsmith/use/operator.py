@@ -16,6 +16,7 @@ import os
 import shutil
 import tempfile
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -43,6 +44,15 @@ if TYPE_CHECKING:
     from warpsmith.project import Project
 
 _LOG = logging.getLogger(__name__)
+
+RETRY_SECONDS = 60.0
+"""Seconds after which what kept a version from running is tried again."""
+
+_choosing = threading.RLock()
+"""Lock of the choice: warnings are collected meanwhile, which is not safe in two threads at once."""
+
+_tolerant: set[str] = set()
+"""Hashes of definitions whose versions may give way to the reference, since `best` chose them for a program."""
 
 Function = Callable[..., Any]
 
@@ -75,8 +85,9 @@ def best(op: str, device: str | None = None) -> BestFunction:
         op: the operator, from the current project or a shipped one.
         device: `cpu`, `cuda` or `cuda:1`; by default a GPU if PyTorch has one.
 
-    Whatever keeps every version from running, the definition's reference runs instead, with one warning: a bad
+    Whatever keeps every version from running, the definition's reference runs instead, with a warning: a bad
     record, a folder that does not read, a missing compiler, a failed build, a full disk, or a failed first call.
+    It is tried again after `RETRY_SECONDS`.
 
     Raises:
         MissingInput: there is no such operator.
@@ -86,20 +97,42 @@ def best(op: str, device: str | None = None) -> BestFunction:
     require_torch("best()")
     import torch
 
-    return _best(op, device or ("cuda" if torch.cuda.is_available() else "cpu"), Path.cwd())
+    key = (op, device or ("cuda" if torch.cuda.is_available() else "cpu"), Path.cwd())
+    with _choosing:
+        chosen = _best(*key)
+        if chosen.failed is not None and time.monotonic() > chosen.failed + RETRY_SECONDS:
+            _best.cache_clear()
+            chosen = _best(*key)
+    return chosen.function
+
+
+class _Chosen(NamedTuple):
+    """Function that `best` returns, and the time of the failure, on the monotonic clock, if no version runs."""
+
+    function: BestFunction
+    failed: float | None
 
 
 @functools.cache
-def _best(op: str, device: str, _folder: Path) -> BestFunction:
+def _best(op: str, device: str, _folder: Path) -> _Chosen:
     project = choice.find_owning_project(op)
     file = definition_file.load_definition(project.definition_path(op))
     try:
-        return best_accepted(project, file, device)
+        function = best_accepted(project, file, device)
     except BadDefinition:
         raise
     except Exception as error:  # a program goes on with the reference, whatever is broken
         warnings.warn(f"{op}: {_reason(error)}; its reference runs instead.", stacklevel=3)
-        return _reference_function(file)
+        return _Chosen(_reference_function(file), time.monotonic())
+    _tolerant.add(file.sha256)
+    return _Chosen(function, None)
+
+
+def _is_capturing(device: str) -> bool:
+    """Return whether a CUDA graph is being captured: what runs now would run at each replay."""
+    import torch
+
+    return device == "cuda" and torch.cuda.is_current_stream_capturing()
 
 
 def _reason(error: Exception) -> str:
@@ -326,11 +359,11 @@ def _register_operator(
     )
     planned = _planned[name] = PlannedCalls(plannable, lock, native_launch.extension(_cache_folder()))
 
-    has_run, replaced = False, False
+    has_run, failed_at = False, 0.0
 
     def kernel(*values: Any) -> Any:  # noqa: ANN401
-        nonlocal has_run, replaced
-        if replaced:
+        nonlocal has_run, failed_at
+        if failed_at > 0 and time.monotonic() < failed_at + RETRY_SECONDS:
             return reference_outputs(values)
         planned.calls += 1
         results = planned.replay(values, True)  # here when the call comes from a compiled graph or from autograd
@@ -343,9 +376,9 @@ def _register_operator(
         except torch.OutOfMemoryError:
             raise
         except Exception as error:  # the first call compiles, which takes a compiler and a disk
-            if has_run:
+            if has_run or file.sha256 not in _tolerant or _is_capturing(device):
                 raise
-            replaced = True
+            failed_at = time.monotonic()
             reason = f"{version.op}: {version.solution} failed at its first call: {_reason(error)}"
             warnings.warn(f"{reason}; its reference runs instead.", stacklevel=2)
             return reference_outputs(values)

@@ -130,3 +130,13 @@ def test_rendered_files_are_no_part_of_the_contents(campaign: store.Campaign) ->
     assert contents.hash_contents(campaign.project).campaigns == before.campaigns
     (campaign.folder / "final.json").write_text("{}")
     assert contents.hash_contents(campaign.project).campaigns != before.campaigns
+
+
+def test_what_lies_behind_a_link_is_checked(campaign: store.Campaign, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    campaign.rounds.rename(elsewhere)
+    campaign.rounds.symlink_to(elsewhere)
+    (elsewhere / "back").symlink_to(elsewhere)
+    check(campaign.project)
+    edit_unseen(elsewhere / "002" / RECORD, lambda data: data.replace(b"0.2", b"0.9", 1))
+    assert messages(campaign.project) != []

@@ -14,7 +14,7 @@ from campaign_kit import Script, change_manifest
 from warpsmith.campaign.history import index, manifests, past_rounds, records, store
 from warpsmith.campaign.history.store import Campaign, Progress
 from warpsmith.core.campaign import Strike
-from warpsmith.ledger.store import RECORD
+from warpsmith.ledger.store import DIGEST, RECORD
 from warpsmith.project import Project
 
 
@@ -123,13 +123,15 @@ def test_a_strike_counts(rounds: Campaign) -> None:
     assert progress(rounds) is None
 
 
-@pytest.mark.parametrize("change", ["gone", "manifest", "quarantine"])
+@pytest.mark.parametrize("change", ["gone", "manifest", "quarantine", "digest"])
 def test_what_else_decides_is_seen(rounds: Campaign, reads: list[str], change: str) -> None:
     progress(rounds)
     if change == "gone":
         rounds.ledger.folder_of(3).rename(rounds.rounds / "away")
     elif change == "manifest":
         change_manifest(rounds.folder, "target_op", "target_op")
+    elif change == "digest":
+        (rounds.ledger.folder_of(1) / DIGEST).touch()
     else:
         (rounds.rounds / "quarantine").mkdir()
     progress(rounds)
@@ -219,3 +221,29 @@ def test_a_bad_manifest_has_no_progress(rounds: Campaign, project: Project, name
     progress(rounds)
     (rounds.folder / name).write_text(f"{'0' * 64}  {manifests.MANIFEST}\n")
     assert store.read_progress(project, [rounds.folder]) == [None]
+
+
+def test_where_the_state_folder_cannot_be_read_there_is_no_index(
+    rounds: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = progress(rounds)
+
+    def refuse(_: Path) -> Path:
+        raise PermissionError("Permission denied")
+
+    monkeypatch.setattr(index, "round_index_path", refuse)
+    assert progress(rounds) == first
+
+
+def test_names_that_are_not_utf_8_get_no_row(tmp_path: Path) -> None:
+    index.write_rows(tmp_path, "kind", {"/tmp/\udce9": ("state", "value"), "plain": ("state", "value")})
+    assert index.read_rows(tmp_path, "kind") == {"plain": ("state", "value")}
+
+
+def test_an_index_with_a_value_that_is_no_text_is_removed(tmp_path: Path) -> None:
+    index.write_rows(tmp_path, "kind", {"plain": ("state", "value")})
+    with sqlite3.connect(index.round_index_path(tmp_path)) as connection:
+        connection.execute("UPDATE derived SET value = CAST(x'ff' AS TEXT)")
+    connection.close()
+    assert index.read_rows(tmp_path, "kind") == {}
+    assert not index.round_index_path(tmp_path).exists()

@@ -94,9 +94,14 @@ def _hash_folder(folder: Path) -> str:
 
 
 def _list_files(folder: str) -> Iterable[str]:
-    for above, folders, names in os.walk(folder):
-        if "__pycache__" in folders:
-            folders.remove("__pycache__")
+    entered: set[tuple[int, int]] = set()
+    for above, folders, names in os.walk(folder, followlinks=True):
+        stat = os.stat(above)  # noqa: PTH116
+        if (stat.st_dev, stat.st_ino) in entered:  # a link leads back
+            folders.clear()
+            continue
+        entered.add((stat.st_dev, stat.st_ino))
+        folders[:] = [name for name in folders if name != "__pycache__"]
         yield from (f"{above}/{name}" for name in names if not name.endswith(_RENDERED))
 
 

@@ -28,7 +28,7 @@ from warpsmith.campaign.history.manifests import MANIFEST, SEAL
 from warpsmith.campaign.history.records import STRUCK
 from warpsmith.core.base import Model
 from warpsmith.errors import CorruptRecord
-from warpsmith.ledger.store import QUARANTINE, RECORD
+from warpsmith.ledger.store import DIGEST, QUARANTINE, RECORD
 from warpsmith.user_state import user_state_folder
 
 LAYOUT = 1
@@ -93,14 +93,19 @@ def derive_from_rounds(
 
 def read_rows(root: Path, kind: str) -> dict[str, tuple[str, str]]:
     """Return the rows of a kind, state and value by key; none if there is no index or it does not read."""
-    path = round_index_path(root)
-    if not path.exists():
+    try:
+        path = round_index_path(root)
+        if not path.exists():
+            return {}
+    except (OSError, RuntimeError):  # no folder of the user's own can be read
         return {}
     try:
         with contextlib.closing(_connect(path)) as connection:
             rows = connection.execute("SELECT key, state, value FROM derived WHERE kind = ?", (kind,))
             return {key: (state, value) for key, state, value in rows}
-    except sqlite3.OperationalError:
+    except sqlite3.OperationalError as error:
+        if "decode" in str(error):  # a value is no text: somebody else has written it
+            _remove(path)
         return {}
     except sqlite3.DatabaseError:
         _remove(path)
@@ -111,9 +116,9 @@ def write_rows(root: Path, kind: str, rows: Mapping[str, tuple[str, str]]) -> No
     """Write rows of a kind, all or none; none where that is not possible."""
     if not rows:
         return
-    path = round_index_path(root)
-    values = [(kind, key, state, value) for key, (state, value) in rows.items()]
+    values = [(kind, key, state, value) for key, (state, value) in rows.items() if _is_text(key + value)]
     try:
+        path = round_index_path(root)
         for folder in (user_state_folder(), path.parent):  # the key lies in the first
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with contextlib.closing(_connect(path)) as connection, connection:
@@ -121,7 +126,11 @@ def write_rows(root: Path, kind: str, rows: Mapping[str, tuple[str, str]]) -> No
             connection.execute(_TABLE)
             connection.execute(f"PRAGMA user_version = {LAYOUT}")
             connection.executemany("INSERT OR REPLACE INTO derived VALUES (?, ?, ?, ?)", values)
-    except (sqlite3.OperationalError, OSError):  # another process writes, or the disk is full or read-only
+    except (
+        sqlite3.OperationalError,
+        OSError,
+        RuntimeError,
+    ):  # another process writes, or the disk is full
         return
     except sqlite3.DatabaseError:
         _remove(path)
@@ -173,7 +182,7 @@ def _round_state(folder: Path) -> FilesState:
         names = []
     paths = [f"{folder}/{MANIFEST}", f"{folder}/{SEAL}", f"{rounds}/{QUARANTINE}"]
     for name in names:
-        paths.append(f"{rounds}/{name}/{RECORD}")
+        paths += (f"{rounds}/{name}/{RECORD}", f"{rounds}/{name}/{DIGEST}")
         if os.access(strike := f"{rounds}/{name}/{STRUCK}", os.F_OK):
             paths.append(strike)
     return _state_of(paths, *names)
@@ -207,6 +216,15 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _is_text(text: str) -> bool:
+    """Return False for a text with a path in it that is not UTF-8: SQLite takes none."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _remove(path: Path) -> None:

@@ -133,7 +133,7 @@ def _read_seal(folder: Path) -> str | None:
     if not path.exists():
         return None
     words = path.read_text(errors="replace").split()
-    return words[0] if words[1:] == [MANIFEST] and len(words[0]) == 64 else None
+    return words[0] if words[1:] in ([MANIFEST], [f"*{MANIFEST}"]) and len(words[0]) == 64 else None
 
 
 def _sha256(data: bytes) -> str:

@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING
 
 from warpsmith import errors, files
 from warpsmith.errors import AgentStopped, WarpsmithError
+from warpsmith.termination import interrupt_on_signals
 
 if TYPE_CHECKING:
     from warpsmith.core.text import Tell
@@ -103,6 +104,8 @@ def run_contender_process(work: Callable[[Path, Tell], None]) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it has died already
         os._exit(1)
+
+    interrupt_on_signals()  # Slurm and systemd signal all processes of a group
 
     def tell(line: str) -> None:
         sys.stdout.write(f"{line}\n")

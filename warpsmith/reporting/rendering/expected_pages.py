@@ -86,7 +86,7 @@ class ExpectedPages(Mapping[Path, str]):
             return data.decode()
         owner = self._owners[path]
         pages = self._shared_pages() if owner == self._project.devlog else self._campaign_pages(owner)
-        return pages[path]
+        return pages.get(path, "")  # its record was moved away meanwhile
 
     def _add(self, owner: Path, hashes: PageHashes) -> None:
         for name, sha256 in hashes.pages.items():
