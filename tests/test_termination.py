@@ -13,7 +13,8 @@ import pytest
 from warpsmith import termination
 
 COMMAND = """
-import sys, tempfile, time
+import signal, sys, tempfile, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 from warpsmith import __main__ as start
 from warpsmith.cli import main as entry
 

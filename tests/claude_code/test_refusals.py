@@ -132,7 +132,7 @@ def test_a_campaign_held_by_another_process(tmp_path, campaign, work):
     [
         ("warpsmith start nothing --target cpu --language cpp", 3, "kernels/nothing/definition.py"),
         ("warpsmith start scale --target h200 --language triton", 4, "h200"),
-        ("warpsmith start scale --target cpu --language cutedsl", 2, "cutedsl"),
+        ("warpsmith start scale --target cpu --language cutedsl", 2, "CuTe DSL does not run on a CPU"),
         ("warpsmith resume", 2, "There is no campaign in "),
     ],
 )

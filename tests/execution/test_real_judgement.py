@@ -46,7 +46,7 @@ def test_a_version_is_checked_there_and_a_wrong_one_fails(
     (folder / "cpp" / "v2.cpp").write_text(KERNEL.replace("[i] * ", "[i] + "))
     config = tmp_path / "config" / "warpsmith" / "contexts.toml"
     config.parent.mkdir(parents=True)
-    context = entry.context.model_dump(exclude_none=True, exclude={"variables"})
+    context = entry.context.model_dump(exclude_defaults=True)
     config.write_text(
         "[contexts.lab]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in context.items())
     )

@@ -179,17 +179,18 @@ def remove_context_command(name: ContextName) -> None:
 
     project = find_project()
     entry: NamedContext = contexts.find_context(project, name)
-    context_file.remove_context(entry)
     context = entry.context
-    if context.slurm:
-        try:
-            contexts.require_trust(entry)
-            for job in SlurmConnection(entry, project.root).cancel_all():
+    try:
+        contexts.require_trust(entry)
+        if context.slurm:
+            for job in SlurmConnection(entry, project.root, console.tell).cancel_all():
                 console.tell(f"Ended the allocation, Slurm job {job}.")
-        except WarpsmithError as error:
+        if context.ssh:
+            SshConnection(entry).close()
+    except WarpsmithError as error:
+        if context.slurm:
             console.tell(f"Its allocations end by themselves, since they could not be ended now: {error}")
-    if context.ssh:
-        SshConnection(entry).close()
+    context_file.remove_context(entry)
     console.out(f"Removed {name} from {entry.file}.")
     location = "its nodes" if context.slurm else context.ssh
     console.tell(f"{context.workdir}/{station.OWN} on {location} stays; remove it there if nobody needs it.")

@@ -19,6 +19,7 @@ from warpsmith.core.campaign import Plan
 from warpsmith.core.text import Tell
 from warpsmith.driver import suspect
 from warpsmith.driver.contenders.contenders_round import ContendersRound
+from warpsmith.driver.contenders.fork import adopt_forks
 from warpsmith.driver.designer import ContenderDesigner, Designer
 from warpsmith.driver.proposal import LessonProposal
 from warpsmith.errors import AgentStopped, CorruptRecord, MachineFailed, Misuse
@@ -123,6 +124,7 @@ def _do_step(campaign: Campaign, designer: Designer, current: CampaignState, ste
                 else f"{decision.verdict}: {decision.reason}"
             )
         case "outcome":
+            adopt_forks(campaign)  # those that a kill left
             outcome = open_round.record_outcome(campaign)
             return f"{outcome.verdict}; best {outcome.best or 'none'}" + (
                 f"; {outcome.stop}" if outcome.stop else ""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, TypeAdapter, ValidationError, model_validator
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, model_validator
 
 from warpsmith import files
 from warpsmith import project as projects
@@ -25,7 +25,14 @@ from warpsmith.user_state import user_config_folder
 LOCAL = "local"
 """Name of the context that is this machine; it needs no settings."""
 
-Printable = Annotated[str, Field(min_length=1, pattern=r"^[^\x00-\x1f\x7f]+$")]
+
+def _require_printable(text: str) -> str:
+    if not text.isprintable():  # a terminal would show another text than the one that counts
+        raise ValueError("has a character that is not printable")
+    return text
+
+
+Printable = Annotated[str, Field(min_length=1), AfterValidator(_require_printable)]
 """Text of one line."""
 
 PERSONAL = ("ssh_config", "variables")

@@ -85,7 +85,7 @@ class SlurmConnection:
                 NoticeLine(f"{self.entry.name}: asked Slurm for an allocation, job {job} {request}".rstrip())
             )
         try:
-            self._await_start(job)
+            self._await_start(job, own=not jobs)
         except (KeyboardInterrupt, MachineLacks) as error:
             if not jobs and not isinstance(error, AllocationEnded):
                 with suppress(MachineLacks):
@@ -135,19 +135,29 @@ class SlurmConnection:
         return self._client.list_allocations(self._context_prefix)
 
     def cancel_all(self) -> list[str]:
-        """Cancel every allocation of this context; return the jobs. Raises MachineLacks."""
-        jobs = [each.job for each in self.list_allocations()]
-        for job in jobs:
-            self._client.cancel(job)
+        """Cancel every allocation of this context in which no step runs; return the jobs. Raises MachineLacks."""
+        jobs = []
+        for each in self.list_allocations():
+            if self._client.count_steps(each.job):
+                line = f"{self.entry.name}: Slurm job {each.job} is in use; it ends by itself afterwards"
+                self._tell(NoticeLine(line))
+                continue
+            self._client.cancel(each.job)
+            jobs.append(each.job)
         return jobs
 
     def release(self) -> None:
-        """Cancel the project's allocations, unless a step runs in them. Raises MachineLacks."""
+        """Cancel the project's allocations that run without a step; one in the queue may have somebody who waits.
+
+        Raises:
+            MachineLacks: Slurm does not answer.
+        """
         self._shell.open()
-        for each in self._client.list_allocations(self._project_prefix):
-            if not self._client.count_steps(each.job):
-                self._client.cancel(each.job)
-                self._tell(NoticeLine(f"{self.entry.name}: ended the allocation, Slurm job {each.job}"))
+        with self._one_client():
+            for each in self._client.list_allocations(self._project_prefix):
+                if each.state == _RUNNING and not self._client.count_steps(each.job):
+                    self._client.cancel(each.job)
+                    self._tell(NoticeLine(f"{self.entry.name}: ended the allocation, Slurm job {each.job}"))
 
     def _script(self) -> str:
         """Return the batch script: a station that stays while steps come."""
@@ -165,10 +175,12 @@ class SlurmConnection:
             time.sleep(pause)
         return [each for each in jobs if each.state == _RUNNING or each.state in _WAITING]
 
-    def _await_start(self, job: str) -> None:
+    def _await_start(self, job: str, *, own: bool) -> None:
         limit, name, reported = self.entry.context.wait, self.entry.name, "None"
         for pause in _pauses(limit):
             state = self._client.read_allocation(job)
+            if state and state.state == "CANCELLED" and not own:
+                raise AllocationEnded(f"{name}: the command that asked for Slurm job {job} has cancelled it.")
             if state is None or state.state not in (_RUNNING, *_WAITING, *_ENDING):
                 raise self._ending(job, state)
             if state.state == _RUNNING:

@@ -86,12 +86,14 @@ def test_users_names_for_it(word):
     assert routing.parse_language(word, languages.by_preference()) == "flydsl"
 
 
-@pytest.mark.parametrize(("architecture", "warned"), [("gfx942", False), ("gfx950", False), ("sm_90", True)])
-def test_its_agent_is_named_for_amds_architectures_only(architecture, warned):
+@pytest.mark.parametrize(
+    ("architecture", "agent"), [("gfx942", "flydsl"), ("gfx950", "flydsl"), ("sm_90", "triton")]
+)
+def test_its_agent_is_named_for_amds_architectures_only(architecture, agent):
     request = routing.RouteRequest(language="flydsl", architecture=architecture)
     route = routing.plan_route(request, languages.agent_names(), languages.by_preference())
-    assert [(step.agent, step.available) for step in route.steps] == [("flydsl-specialist", True)]
-    assert any("FlyDSL does not run on sm_90" in note for note in route.notes) is warned
+    assert [(step.agent, step.available) for step in route.steps] == [(f"{agent}-specialist", True)]
+    assert any("FlyDSL does not run on sm_90" in note for note in route.notes) is (agent == "triton")
 
 
 def test_packages_that_are_missing_are_named(monkeypatch):

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from warpsmith import languages
-from warpsmith.campaign import tries
 from warpsmith.campaign.history.store import Campaign
 from warpsmith.campaign.rounds import open_round
 from warpsmith.campaign.rounds.due_phase import DuePhase
@@ -87,10 +86,9 @@ class ContendersRound:
         copies = {name: content for each in designs for name, content in _copies(each).items()}
         contenders = Contenders(chosen=chosen.number, contenders=tuple(map(_record, designs)))
         open_round.record_contenders(self.campaign, contenders, copies)
-        manifest = self.campaign.manifest
-        for each in designs:  # after the plan, since when the record counts the variants that were tried
-            tries.adopt_logs(self.campaign.project, each.fork.project, manifest.target_op, manifest.target)
-        fork.remove_forks(self.campaign)
+        fork.adopt_forks(
+            self.campaign
+        )  # after the plan, since when the record counts the variants that were tried
         return chosen.plan
 
     def _design_all(self, state: CampaignState) -> list[_Design]:
@@ -120,11 +118,15 @@ class ContendersRound:
         try:
             yield recipes
         finally:
+            recorded = list(self.campaign.spent())
             for each in designs:
-                recorded = self.campaign.spent()
-                spends = [spend for spend in each.fork.spent() if spend not in recorded]
-                for spend in spends:
-                    self.campaign.add_spend(spend)
+                spends = []
+                for spend in each.fork.spent():
+                    if spend in recorded:  # two forks may have equal ones, each of which counts
+                        recorded.remove(spend)
+                    else:
+                        spends.append(spend)
+                        self.campaign.add_spend(spend)
                 self.designer.charge(recipes.get(each.number), spends)
 
     def _ask_plan(self, own: Campaign, others: Sequence[Plan]) -> Plan | None:

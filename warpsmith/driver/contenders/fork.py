@@ -10,6 +10,7 @@ import shutil
 from pathlib import Path
 
 from warpsmith import files, project
+from warpsmith.campaign import tries
 from warpsmith.campaign.history import store
 from warpsmith.campaign.history.store import PROFILES, SPENT, Campaign
 from warpsmith.campaign.rounds.state import CampaignState
@@ -44,9 +45,12 @@ def fork_campaign(state: CampaignState, number: int) -> Campaign:
     return store.find_campaign(project.find_project(folder), campaign.name)
 
 
-def remove_forks(campaign: Campaign) -> None:
-    """Remove all forks of a campaign; its round has what is to be kept."""
-    shutil.rmtree(forks_folder(campaign), ignore_errors=True)
+def adopt_forks(campaign: Campaign) -> None:
+    """Adopt the logs of what the contenders tried, and remove the forks of a campaign; its round has the rest."""
+    manifest, folder = campaign.manifest, forks_folder(campaign)
+    for fork in sorted(path.parent for path in folder.glob(f"*/{_BASIS}")):
+        tries.adopt_logs(campaign.project, project.find_project(fork), manifest.target_op, manifest.target)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _describe_basis(state: CampaignState) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import itertools
 import os
+import platform
 import sys
 import time
 from collections.abc import Iterator
@@ -61,10 +62,11 @@ def _first_free(devices: list[str], tell: Tell, shared: bool) -> tuple[str, int]
     folder = user_state_folder() / "devices"
     folder.mkdir(parents=True, exist_ok=True)
     waited = False
+    host = f"-{platform.node()}"  # a home folder may be that of many machines
     modes = (fcntl.LOCK_EX, fcntl.LOCK_SH) if shared else (fcntl.LOCK_EX,)  # first one that nobody uses
     while True:
         for mode, device in itertools.product(modes, devices):
-            lock = _try_lock(folder / f"{device}.lock", mode)
+            lock = _try_lock(folder / f"{device}{host}.lock", mode)
             if lock is not None and (not shared or _set_mode(lock, fcntl.LOCK_SH)):
                 return device, lock
         if not waited:
