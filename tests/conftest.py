@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -22,6 +23,10 @@ sys.dont_write_bytecode = False
 
 # Programs of tests end before the extension of launch plans is compiled; its own tests turn it on.
 os.environ["WARPSMITH_LAUNCH_PLANS"] = "0"
+
+# A shell's background jobs ignore Ctrl-C, and so would every command that a test starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples each time, however busy the machine is.
 settings.register_profile("tests", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])

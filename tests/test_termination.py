@@ -13,8 +13,7 @@ import pytest
 from warpsmith import termination
 
 COMMAND = """
-import signal, sys, tempfile, time
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+import sys, tempfile, time
 from warpsmith import __main__ as start
 from warpsmith.cli import main as entry
 

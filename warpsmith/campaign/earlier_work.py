@@ -12,7 +12,6 @@ from functools import cached_property
 from pathlib import Path
 
 from warpsmith import files
-from warpsmith.campaign.history.manifests import campaign_folders
 from warpsmith.project import SHIPPED, Project
 
 READS = "reads.jsonl"
@@ -54,7 +53,9 @@ class EarlierWork:
     @cached_property
     def campaigns(self) -> tuple[Path, ...]:
         """Folders of the other campaigns on the operator."""
-        return tuple(folder for folder in campaign_folders(self.project, self.op) if folder != self.folder)
+        names = ("manifest.yaml", "manifest.sha256")  # hooks ask at each tool use, so `manifests` is not imported
+        folders = {path.parent for name in names for path in self.project.devlog.glob(f"{self.op}/*/{name}")}
+        return tuple(sorted(folders - {self.folder}))
 
     @cached_property
     def lessons(self) -> tuple[Path, ...]:

@@ -69,7 +69,7 @@ def test_the_fastest_right_one_is_chosen(project: Any, monkeypatch: pytest.Monke
     campaign = start.start_campaign(project, "scale", "cpu", "cpp")
     first = project.kernels / "scale" / "cpp" / "v1.cpp"
     first.parent.mkdir()
-    first.write_text(version(20))
+    first.write_text(version(200))
     open_round.record_verdict(campaign, evaluation(first, speedup=None))
     open_round.record_profile(campaign, profile(first))
     open_round.record_outcome(campaign)
@@ -77,7 +77,7 @@ def test_the_fastest_right_one_is_chosen(project: Any, monkeypatch: pytest.Monke
     open_round.record_selection(campaign, Selection(language="cpp", because="It is the only one."))
     drafts = project.root / "drafts" / "cpp"
     drafts.mkdir(parents=True)
-    texts = {"1_slow": version(10), "2_wrong": version(1, 3), "3_fast": version(2), "4_broken": "no C++ at all\n"}
+    texts = {"1_slow": version(100), "2_wrong": version(1, 3), "3_fast": version(1), "4_broken": "no C++ at all\n"}
     for number, (name, text) in enumerate(texts.items(), start=1):
         plan = {"hypothesis": f"Draft {name} repeats its work less.", "category": "compute",
                 "predicted_gain": number / 10, "metric": "time_us", "expected_change": -number}  # fmt: skip
