@@ -57,9 +57,9 @@ class FaultHost:
         return Ending(*json.loads(self._process.stdout.readline()))
 
     def close(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
+        with self._process:  # it ends when its input does, and its pipes are closed
+            assert self._process.stdin is not None
+            self._process.stdin.close()
 
 
 def perform(library: ctypes.CDLL, request: dict[str, object], output: int, count: int) -> NoReturn:
