@@ -202,10 +202,7 @@ def _warnings(
     if architecture and requested is not None and requested is not language:
         warnings.append(support.describe_nearest(requested, architecture, languages))
     if architecture and architecture.startswith(support.AMD_PREFIX):
-        warnings.append(
-            f"Nothing is timed on AMD devices: `warpsmith port OP --to {architecture}` compiles a version for "
-            "one, counts what it takes and checks its numbers."
-        )
+        warnings.append(support.amd_advice(architecture))
     return warnings
 
 

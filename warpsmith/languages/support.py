@@ -41,6 +41,14 @@ def list_fitting(architecture: str | None, languages: Iterable[Language]) -> lis
     return [language for language in fitting if language.preference is not None] or fitting
 
 
+def amd_advice(device: str) -> str:
+    """Say in one sentence what the lab does for an architecture or a kind of device of AMD's."""
+    return (
+        f"Nothing is timed on AMD devices: `warpsmith port OP --to {device}` compiles a version for one, counts "
+        "what it takes and checks its numbers."
+    )
+
+
 def describe_nearest(language: Language, architecture: str, languages: Iterable[Language]) -> str:
     """Say in one sentence which language to take where one does not run, and what is lost by that.
 

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING
 
 from warpsmith import errors, files
 from warpsmith.errors import AgentStopped, WarpsmithError
-from warpsmith.termination import interrupt_on_signals
+from warpsmith.termination import INTERRUPTED, interrupt_on_signals
 
 if TYPE_CHECKING:
     from warpsmith.core.text import Tell
@@ -29,7 +29,6 @@ ERROR = "error.json"
 """File in a process's folder with the error that ended it."""
 
 _LOG = "log"
-_INTERRUPTED = 130
 _PR_SET_PDEATHSIG = 1
 
 
@@ -118,7 +117,7 @@ def run_contender_process(work: Callable[[Path, Tell], None]) -> None:
         files.write_file(folder / ERROR, json.dumps(content) + "\n")
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        sys.exit(_INTERRUPTED)
+        sys.exit(INTERRUPTED)
 
 
 def read_error(folder: Path) -> WarpsmithError:

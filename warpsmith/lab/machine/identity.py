@@ -14,6 +14,7 @@ from warpsmith.core.base import Model
 from warpsmith.core.hardware import Machine, Target
 from warpsmith.errors import MachineLacks
 from warpsmith.lab.machine import system
+from warpsmith.languages import support
 
 _LIBRARIES = ("torch", "numpy")
 """Packages whose versions every measured figure records, in addition to those of the languages."""
@@ -95,10 +96,7 @@ def require_gpu(target: Target) -> Gpu:
         MachineLacks: this machine has none or a different one, or the target is AMD's.
     """
     if target.vendor == "AMD":
-        raise MachineLacks(
-            f"Nothing is timed on AMD devices; `warpsmith port OP --to {target.id}` compiles versions for one, "
-            "counts what they take and checks their numbers."
-        )
+        raise MachineLacks(support.amd_advice(target.id))
     gpu = visible_gpu()
     if gpu is None:
         raise MachineLacks(f"This machine has no GPU that NVIDIA's driver reports; `{target.id}` needs one.")
