@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
+import lab_record
 import pytest
 from filelock import FileLock
 from fork_host import ForkHost
@@ -46,6 +47,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--drafts", action="store_true", help="test the drafts under kernels/ as well as the versions"
     )
+    parser.addoption("--all-lab", action="store_true", help="run the tests of the lab that its record holds too")
+    parser.addoption("--record-lab", action="store_true", help="run all and record those of the lab that pass")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.record_lab and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(lab_record.Recorder())
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    record = lab_record.read_record()
+    if config.option.all_lab or config.option.record_lab or not record:
+        return "lab: all of its tests run"
+    passed = f"{len(record['seconds'])} dear tests passed with this code on {record['measured']}"
+    return f"lab: {passed}; one in {lab_record.ONE_IN} runs again"
 
 
 _LONGEST = (
@@ -60,6 +76,7 @@ _LONGEST = (
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put the longest tests first in the shares of the workers, which get equal parts of the list."""
+    lab_record.deselect_recorded(config, items)
     workers = getattr(config, "workerinput", {}).get("workercount", 1)
     longest = sorted((item for item in items if item.name in _LONGEST), key=lambda item: _LONGEST.index(item.name))
     others = [item for item in items if item.name not in _LONGEST]

@@ -238,7 +238,7 @@ def test_an_unused_allocation_ends(
 def test_a_client_that_is_gone_leaves_no_allocation(
     cluster: Cluster, slurm_entry: NamedContext, bundle: Bundle, start_client: Start, end: signal.Signals
 ) -> None:
-    entry, pids = with_settings(slurm_entry, grace=1, idle=1), Path(slurm_entry.context.workdir) / "pids"
+    entry, pids = with_settings(slurm_entry, grace=4, idle=1), Path(slurm_entry.context.workdir) / "pids"
     text = f"""
         child = subprocess.Popen(["sleep", "300"], start_new_session=True)
         pathlib.Path("{pids}").write_text(f"{{os.getpid()}} {{child.pid}} {{os.getppid()}}")
@@ -246,7 +246,7 @@ def test_a_client_that_is_gone_leaves_no_allocation(
     """
     client = start_client(entry, bundle, text)
     wait_until(pids.exists)
-    time.sleep(1.5)
+    time.sleep(5)
     started = list(map(int, pids.read_text().split()))
     assert all(runs(pid) for pid in started), "as long as somebody waits, the lease is renewed"
     client.send_signal(end)

@@ -1,0 +1,145 @@
+"""Record of the lab's dear tests that passed, so that a change of a page or a command does not run them all again.
+
+A record holds for the very same code of the lab, of its tests and of the libraries below it. Where it does, one
+test in six runs, and another sixth at the next commit. `pytest --all-lab` runs all; `pytest --record-lab` writes it.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+RECORD = Path(__file__).parent / "lab" / "record.json"
+ONE_IN = 6
+"""Share of the recorded tests that runs: one in this many."""
+DEAR_SECONDS = 1.0
+"""Time from which a test is recorded."""
+
+_CODE = (
+    "warpsmith/*.py",
+    "warpsmith/core",
+    "warpsmith/interchange",
+    "warpsmith/lab",
+    "warpsmith/languages",
+    "warpsmith/profiling",
+    "warpsmith/reporting/redteam.py",
+)
+"""Code that a recorded test may import from the package."""
+_OTHERS = (
+    "constraints.txt",
+    "docs/knowledge/hardware",
+    "kernels/*/definition.py",
+    "tests/*.py",
+    "tests/lab",
+    "tests/redteam",
+)
+_LIBRARIES = ("numpy", "torch", "triton")
+
+
+def _files() -> Iterator[Path]:
+    for pattern in (*_CODE, *_OTHERS):
+        for path in ROOT.glob(pattern):
+            inside = path.rglob("*") if path.is_dir() else (path,)
+            yield from (p for p in inside if p.is_file() and "__pycache__" not in p.parts and p != RECORD)
+
+
+@cache
+def inputs_sha256() -> str:
+    """Return the hash of what the lab's tests depend on."""
+    libraries = [f"{name} {metadata.version(name)}" for name in _LIBRARIES]
+    total = hashlib.sha256(f"{sys.version_info[:2]} {libraries}".encode())
+    for path in sorted(set(_files())):
+        total.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes() + b"\0")
+    return total.hexdigest()
+
+
+@cache
+def is_covered(path: Path) -> bool:
+    """Return True if all that a test file imports from the package is in the hash."""
+    sources = {p for pattern in _CODE for p in ROOT.glob(pattern)}
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "warpsmith" and not _is_within(parts, sources):
+                return False
+    return True
+
+
+def _is_within(parts: list[str], sources: set[Path]) -> bool:
+    places = [ROOT.joinpath(*parts[:count]) for count in range(2, len(parts) + 1)]
+    return any(place in sources or place.with_suffix(".py") in sources for place in places)
+
+
+def read_record() -> dict[str, Any]:
+    """Return the record if it holds for the present code, else an empty one."""
+    try:
+        record = json.loads(RECORD.read_text())
+    except (OSError, ValueError):
+        record = {}
+    return record if record.get("inputs_sha256") == inputs_sha256() else {}
+
+
+@cache
+def _commit() -> str:
+    """Return the commit at hand, or the day where there is none: what the draw changes with."""
+    command = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    return answer or f"{datetime.now(UTC):%Y-%m-%d}"
+
+
+def is_drawn(name: str) -> bool:
+    """Return True if a recorded test runs at this commit."""
+    digest = hashlib.sha256(f"{_commit()} {name}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") % ONE_IN == 0
+
+
+def deselect_recorded(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Take recorded tests that are not drawn out of `items`."""
+    if config.option.all_lab or config.option.record_lab:
+        return
+    passed = read_record().get("seconds", {})
+    left_out = [item for item in items if item.nodeid in passed and not is_drawn(item.nodeid)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item.nodeid not in passed or is_drawn(item.nodeid)]
+
+
+class Recorder:
+    """Plugin that writes the record from a run's results."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, float] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Collect a dear test of the lab that passed."""
+        if report.when != "call" or not report.passed or report.duration < DEAR_SECONDS:
+            return
+        path = ROOT / report.nodeid.partition("::")[0]
+        if path.is_relative_to(RECORD.parent) and is_covered(path):
+            self._seconds[report.nodeid] = round(report.duration, 1)
+
+    def pytest_sessionfinish(self) -> None:
+        """Write what passed, beside what the record already holds for the same code."""
+        if self._seconds:
+            seconds = {**read_record().get("seconds", {}), **self._seconds}
+            record = {
+                "inputs_sha256": inputs_sha256(),
+                "measured": f"{datetime.now(UTC):%Y-%m-%d %H:%M}",
+                "seconds": dict(sorted(seconds.items())),
+            }
+            RECORD.write_text(json.dumps(record, indent=1) + "\n")
