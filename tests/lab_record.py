@@ -1,7 +1,7 @@
 """Record of the lab's dear tests that passed, so that a change of a page or a command does not run them all again.
 
 A record holds for the very same code of the lab, of its tests and of the libraries below it. Where it does, one
-test in six runs, and another sixth at the next commit. `pytest --all-lab` runs all; `pytest --record-lab` writes it.
+test in six runs, and another sixth at the next commit. `pytest --all-lab` runs all; `--record-lab` writes it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commit_draw import draw_number
 
 ROOT = Path(__file__).parents[1]
 RECORD = Path(__file__).parent / "lab" / "record.json"
@@ -94,18 +94,9 @@ def read_record() -> dict[str, Any]:
     return record if record.get("inputs_sha256") == inputs_sha256() else {}
 
 
-@cache
-def _commit() -> str:
-    """Return the commit at hand, or the day where there is none: what the draw changes with."""
-    command = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
-    answer = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
-    return answer or f"{datetime.now(UTC):%Y-%m-%d}"
-
-
 def is_drawn(name: str) -> bool:
     """Return True if a recorded test runs at this commit."""
-    digest = hashlib.sha256(f"{_commit()} {name}".encode()).digest()
-    return int.from_bytes(digest[:8], "big") % ONE_IN == 0
+    return draw_number(name, ONE_IN) == 0
 
 
 def deselect_recorded(config: pytest.Config, items: list[pytest.Item]) -> None:

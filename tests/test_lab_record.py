@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import commit_draw
 import lab_record
 import pytest
 
@@ -18,7 +19,7 @@ def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "lab" / "record.json"
     path.parent.mkdir()
     monkeypatch.setattr(lab_record, "RECORD", path)
-    monkeypatch.setattr(lab_record, "_commit", lambda: "c0ffee")
+    monkeypatch.setattr(commit_draw, "draw_seed", lambda: "c0ffee")
     return path
 
 
@@ -46,7 +47,7 @@ def test_one_in_six_runs_and_others_at_the_next_commit(record: Path, monkeypatch
     write(record, lab_record.inputs_sha256())
     assert 30 < run_count(config()) < 75
     drawn = {name for name in NAMES if lab_record.is_drawn(name)}
-    monkeypatch.setattr(lab_record, "_commit", lambda: "decaf")
+    monkeypatch.setattr(commit_draw, "draw_seed", lambda: "decaf")
     assert drawn != {name for name in NAMES if lab_record.is_drawn(name)}
 
 

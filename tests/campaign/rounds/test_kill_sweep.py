@@ -1,4 +1,6 @@
-"""Kill a whole campaign at every second place between two system calls; resume must lose and double nothing.
+"""Kill a whole campaign between two system calls; resume must lose and double nothing.
+
+Each commit has its places, one in six of all.
 
 `tests/faults` kills commands from outside, at places that it samples.
 """
@@ -17,6 +19,7 @@ from typing import Any
 import frontmatter
 import pytest
 from campaign_kit import OP, Script, git, make_project, make_repository, use_toys
+from commit_draw import draw_number
 from kill_kit import Snapshots, Trigger, in_child
 
 from warpsmith.campaign import start
@@ -29,7 +32,8 @@ from warpsmith.project import Project
 pytestmark = pytest.mark.slow
 
 VERDICTS = {"v1": "ACCEPT", "v2": "ROLLBACK", "v3": "INVALID"}
-CHUNKS = 8
+CHUNKS = 3
+ONE_IN = 6
 
 
 State = tuple[int, store.Campaign, list[str]]
@@ -142,7 +146,8 @@ def test_every_kill_is_mended(scratch: Path, template: Template, chunk: int, aft
         "ACCEPT",
     ]
     # Before n is after n - 1, so the two sides take turns, and no place between two calls is met twice.
-    numbers = range(2 + 4 * chunk + 2 * after, template.calls + 1, 4 * CHUNKS)
+    first = 2 + draw_number("kill", ONE_IN) + ONE_IN * (2 * chunk + after)
+    numbers = range(first, template.calls + 1, 2 * ONE_IN * CHUNKS)
     states = killed_after(template, numbers, scratch) if after else killed_before(template, numbers, scratch)
     for n, campaign, said in states:
         code, more = in_child(lambda say, c=campaign: mended(c, say))  # type: ignore[misc]
