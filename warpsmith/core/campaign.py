@@ -378,6 +378,8 @@ class RoundRecord(Model):
     """Time when LEARN closed it, in UTC."""
     previous_sha256: Sha256 | None
     """Hash of the record before it, so that edits of old records show."""
+    manifest_sha256: Sha256 | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Hash of the manifest that it was judged by, so that later edits of it show; absent in older records."""
     struck: Strike | None = None
     """Strike from the file next to the record; it is never in the record's own file, which does not change."""
 

@@ -18,7 +18,7 @@ from test_store import HOLD
 from warpsmith import project as projects
 from warpsmith.campaign import drift, lab_requests, rerun, start, texts
 from warpsmith.campaign.evidence import agent_texts, evidence_check, toolchain
-from warpsmith.campaign.history import closing, final_race, index, store
+from warpsmith.campaign.history import closing, final_race, index, manifests, store
 from warpsmith.campaign.rounds import open_round, state
 from warpsmith.campaign.rounds.lessons import PreparedLesson
 from warpsmith.core.base import Model, Sha256
@@ -535,6 +535,7 @@ def test_the_machine_of_the_campaign_judges_again_or_another(
     for context in (None, "lab", "local"):
         rerun.rerun_record(campaign.project, campaign.rounds / "002", context=context)
     assert chosen == [None, "lab", None]
+    monkeypatch.setattr(manifests, "_read_sha256", lambda _: (None, ""))
     change_manifest(campaign.folder, "shapes: ", "context: lab\nshapes: ")
     for context in (None, "local"):
         rerun.rerun_record(campaign.project, campaign.rounds / "002", context=context)

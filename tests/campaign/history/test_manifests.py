@@ -10,6 +10,7 @@ import pytest
 from campaign_kit import OP, Script, git, make_repository
 from typer.testing import CliRunner
 
+from warpsmith import files
 from warpsmith.campaign import start
 from warpsmith.campaign.evidence import evidence_check
 from warpsmith.campaign.history import store
@@ -17,6 +18,7 @@ from warpsmith.campaign.history.manifests import MANIFEST, SEAL
 from warpsmith.campaign.rounds.resume import restore_manifests
 from warpsmith.cli.main import app
 from warpsmith.errors import CorruptRecord, LeftOut
+from warpsmith.ledger.store import digest_line
 from warpsmith.project import Project
 from warpsmith.reporting import pages
 
@@ -87,6 +89,23 @@ def test_what_was_damaged_is_kept(campaigns: tuple[store.Campaign, store.Campaig
 def test_a_damaged_seal_alone_stops_nothing(campaigns: tuple[store.Campaign, store.Campaign], seal: str) -> None:
     (campaigns[0].folder / SEAL).write_text(seal)
     assert len(store.list_campaigns(campaigns[0].project)) == 2
+
+
+def test_a_manifest_edited_after_a_round_shows_whatever_its_seal_says(
+    campaigns: tuple[store.Campaign, store.Campaign],
+) -> None:
+    edited, _ = campaigns
+    path, seal = edited.folder / MANIFEST, edited.folder / SEAL
+    text = path.read_text()
+    path.write_text(text.replace("max_iterations: 2", "max_iterations: 9"))
+    for resealed in (True, False):
+        seal.write_text(digest_line(files.file_sha256(path), MANIFEST)) if resealed else seal.unlink()
+        with pytest.raises(CorruptRecord, match=r"does not match rounds/001/record\.json"):
+            store.read_campaign(edited.project, edited.folder)
+    assert any(f"restored {MANIFEST}" in line for line in restore_manifests(edited.project, edited.name))
+    assert (path.read_text(), seal.exists()) == (text, True)
+    seal.unlink()
+    assert store.read_campaign(edited.project, edited.folder).manifest == edited.manifest
 
 
 def test_a_manifest_that_no_commit_holds_stays(project: Project) -> None:

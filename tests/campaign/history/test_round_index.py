@@ -216,10 +216,12 @@ def test_past_rounds_are_the_same_from_the_index(rounds: Campaign, monkeypatch: 
     assert past_rounds.read_past_rounds(rounds.project) == first
 
 
-@pytest.mark.parametrize("name", [manifests.MANIFEST, manifests.SEAL])
-def test_a_bad_manifest_has_no_progress(rounds: Campaign, project: Project, name: str) -> None:
-    progress(rounds)
-    (rounds.folder / name).write_text(f"{'0' * 64}  {manifests.MANIFEST}\n")
+def test_a_bad_manifest_has_no_progress(rounds: Campaign, project: Project) -> None:
+    before = progress(rounds)
+    text = f"{'0' * 64}  {manifests.MANIFEST}\n"
+    (rounds.folder / manifests.SEAL).write_text(text)
+    assert store.read_progress(project, [rounds.folder]) == [before]
+    (rounds.folder / manifests.MANIFEST).write_text(text)
     assert store.read_progress(project, [rounds.folder]) == [None]
 
 

@@ -1,12 +1,14 @@
 """Manifest of a campaign on disk: sealed by its hash, and restored from git if it is damaged.
 
-Nothing changes a manifest after the campaign has begun. Those from before there were seals have none.
+Nothing changes a manifest after the campaign has begun. Until a round is closed the seal next to it tells; from
+then on the first record does, which is signed. Manifests and records from before that have neither.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,12 +21,13 @@ from warpsmith.core.text import describe_error
 from warpsmith.errors import CorruptRecord, MachineLacks, Misuse
 from warpsmith.ledger import repair
 from warpsmith.ledger.git import Git, campaign_ref
-from warpsmith.ledger.store import corrupt_file, digest_line, unreadable_file
+from warpsmith.ledger.store import RECORD, corrupt_file, digest_line, unreadable_file
 from warpsmith.project import Project
 
 MANIFEST, SEAL = "manifest.yaml", "manifest.sha256"
 """Names in a campaign's folder. The seal has the format of `sha256sum -c`."""
 
+_IN_RECORD = re.compile(rb'^  "manifest_sha256": "([0-9a-f]{64})"', re.MULTILINE)
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -40,18 +43,18 @@ def campaign_folders(project: Project, op: str = "*") -> list[Path]:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read the manifest in a campaign's folder and check its seal.
+    """Read the manifest in a campaign's folder and check its hash.
 
     Raises:
         CorruptRecord: it is missing, is torn, was edited or does not validate.
     """
     path, command = folder / MANIFEST, f"warpsmith resume --campaign {folder.name}"
     try:
-        data, seal = path.read_bytes(), _read_seal(folder)
+        data, (sha256, witness) = path.read_bytes(), _read_sha256(folder)
     except OSError as error:
         raise unreadable_file(Path(error.filename or path), error, command) from error
-    if seal and seal != _sha256(data):
-        raise corrupt_file(path, f"is torn or was edited: it does not match {SEAL}", command)
+    if sha256 and sha256 != _sha256(data):
+        raise corrupt_file(path, f"is torn or was edited: it does not match {witness}", command)
     try:
         return _parse_manifest(data, folder)
     except ValueError as error:
@@ -89,24 +92,24 @@ def restore_manifest(project: Project, folder: Path) -> Iterator[str]:
 
 def _find_copy(project: Project, folder: Path) -> tuple[str, bytes | None]:
     """Find the manifest in git: on the campaign's branch, in HEAD, or among what is staged; None if none fits."""
-    git, seal = Git(project.root), None
+    git = Git(project.root)
     try:
-        seal, name = _read_seal(folder), f"{git.path(folder)}/{MANIFEST}"
+        (sha256, _), name = _read_sha256(folder), f"{git.path(folder)}/{MANIFEST}"
         for commit in (campaign_ref(folder.name), "HEAD", "the index"):
             result = git.try_run("cat-file", "blob", f"{'' if commit == 'the index' else commit}:{name}")
-            if result.returncode == 0 and _fits(result.stdout, folder, seal):
+            if result.returncode == 0 and _fits(result.stdout, folder, sha256):
                 return commit, result.stdout
     except (Misuse, MachineLacks):  # the project lies in no checkout, or there is no git
         return "", None
     return "", None
 
 
-def _fits(data: bytes, folder: Path, seal: str | None) -> bool:
+def _fits(data: bytes, folder: Path, sha256: str | None) -> bool:
     try:
         _parse_manifest(data, folder)
     except (ValueError, CorruptRecord):
         return False
-    return seal in (None, _sha256(data))
+    return sha256 in (None, _sha256(data))
 
 
 def _parse_manifest(data: bytes, folder: Path) -> Manifest:
@@ -125,6 +128,16 @@ def _parse_manifest(data: bytes, folder: Path) -> Manifest:
             f"{folder / MANIFEST} belongs to campaign `{manifest.campaign}`; give the folder that name."
         )
     return manifest
+
+
+def _read_sha256(folder: Path) -> tuple[str | None, str]:
+    """Read the hash that a manifest must have, and the name of the file that says so; None if no file does.
+
+    The record is searched as bytes, since parsing it for every campaign of a project takes seconds.
+    """
+    record = folder / "rounds" / f"{1:03d}" / RECORD
+    match = _IN_RECORD.search(record.read_bytes()) if record.is_file() else None
+    return (match[1].decode(), record.relative_to(folder).as_posix()) if match else (_read_seal(folder), SEAL)
 
 
 def _read_seal(folder: Path) -> str | None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from warpsmith import files
 from warpsmith.campaign import experiment, texts, tries
-from warpsmith.campaign.history import lineage, records, solutions, store
+from warpsmith.campaign.history import lineage, manifests, records, solutions, store
 from warpsmith.campaign.history.records import StoredRound
 from warpsmith.campaign.history.solutions import Solution
 from warpsmith.campaign.history.store import Campaign
@@ -295,6 +295,7 @@ def _publish(state: CampaignState, lesson: PreparedLesson) -> StoredRound:
         opened=state.records[-1].closed if state.rounds else campaign.manifest.created,
         closed=this_minute(),
         previous_sha256=state.rounds[-1].sha256 if state.rounds else None,
+        manifest_sha256=files.file_sha256(campaign.folder / manifests.MANIFEST),
     )
     snapshot = campaign.open / solution.snapshot
     if not records.has_content(snapshot, record.snapshot_sha256):
