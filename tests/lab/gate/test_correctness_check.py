@@ -9,13 +9,13 @@ import pytest
 from warpsmith.core import gate_rules
 from warpsmith.lab.gate.correctness_check import CorrectnessCheck
 from warpsmith.lab.operator import input_rules
-from warpsmith.lab.operator.inputs import ADVERSARIAL, MASKED, UNMIXED
+from warpsmith.lab.operator.inputs import ADVERSARIAL, MASKED, MASKED_ALONG, UNMIXED
 
 
 @pytest.mark.parametrize(
     ("workload_set", "own_inputs", "interpreted", "expected"),
     [
-        ("odd", False, False, (*ADVERSARIAL, MASKED)),
+        ("odd", False, False, (*ADVERSARIAL, MASKED, MASKED_ALONG)),
         ("representative", False, True, ()),
         ("representative", True, False, ()),
     ],
@@ -49,7 +49,7 @@ def test_drawn_shapes_get_some_distributions_by_chance():
     )
     drawn = [tuple(check._adversarial(session)) for _ in range(40)]
     assert {len(some) for some in drawn} == {input_rules.DRAWN_DISTRIBUTIONS}
-    assert {name for some in drawn for name in some} == {*ADVERSARIAL, MASKED}
+    assert {name for some in drawn for name in some} == {*ADVERSARIAL, MASKED, MASKED_ALONG}
 
 
 @pytest.mark.parametrize(
@@ -67,3 +67,17 @@ def test_a_near_miss_is_drawn_again(near, draws):
     session = SimpleNamespace(fill_inputs=fill_inputs, call_and_grade=lambda _: grades[len(drawn) - 1])
     assert check._grade_distribution(session, "far").number == draws
     assert drawn == ["far"] * draws
+
+
+@pytest.mark.parametrize(("finite", "draws"), [([True], 1), ([False, True], 2), ([False, False], 2)])
+def test_masks_that_leave_an_infinite_result_are_drawn_once_more(finite, draws):
+    check = CorrectnessCheck(None, None, None, "cpu", lambda: 1)
+    drawn = []
+    session = SimpleNamespace(
+        fill_inputs=lambda name, *, slots: drawn.append((name, slots)),
+        truth=lambda _: SimpleNamespace(is_finite=finite[len(drawn) - 1]),
+        call_and_grade=lambda _: SimpleNamespace(near_miss=False),
+    )
+    grade = check._grade_distribution(session, MASKED_ALONG)
+    assert drawn == [(MASKED_ALONG, 1)] * draws
+    assert (grade is None) is not finite[-1]

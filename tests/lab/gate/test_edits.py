@@ -41,3 +41,11 @@ def test_a_tensor_without_finite_elements_is_edited_too() -> None:
     assert torch.equal(edits._edit_structure(nothing, "sign"), nothing)
     assert torch.equal(edits._edit_structure(nothing, "exchange"), nothing)
     assert edits.edit_tensor(nothing, nothing, within=True).shape == (2, 2)
+
+
+def test_a_cut_moves_by_one_between_its_neighbours() -> None:
+    offsets = torch.tensor([0, 2, 2, 5, 5])
+    moved = {tuple(edits._edit_structure(offsets, "cut").tolist()) for _ in range(60)}
+    assert moved == {(0, 1, 2, 5, 5), (0, 2, 3, 5, 5), (0, 2, 2, 4, 5)}
+    assert edits._movable_cuts(torch.tensor([0, 5])) == []
+    assert edits._movable_cuts(torch.zeros(4, dtype=torch.int64)) == []

@@ -470,3 +470,30 @@ def test_errors_of_a_sum_far_longer_than_declared_ones_grow_faster():
         truth = correctness.compute_truth(file, workload, {"x": torch.zeros(2, cols)})
         bounds.append(float((truth.bounds["y"] * cols).max()))
     assert 4 < bounds[1] / bounds[0] < 8
+
+
+def test_exact_results_may_be_zero(x):
+    file = file_of(torch.relu)
+    x[0, :9] = 0.0
+    assert graded(file, x, torch.relu(x)).status == "PASSED"
+    wrong = torch.relu(x)
+    wrong[0, 0] = 1e-30
+    assert graded(file, x, wrong).status == "INCORRECT_NUMERICAL"
+
+
+def test_no_error_is_within_a_bound_of_zero_and_nan_is_not():
+    zeros = torch.zeros(4, dtype=torch.float64)
+    assert error_figures.measure_errors(zeros.float(), zeros, zeros).wrong == 0
+    assert error_figures.measure_errors(torch.tensor([0.0, NAN, 0.0, 1.0]), zeros, zeros).wrong == 2
+
+
+@pytest.mark.parametrize("hook", ["magnitude", "extra"])
+def test_a_hook_that_is_infinite_beside_masked_inputs_leaves_a_bound(x, hook):
+    file = replace(file_of(softmax, reduction="cols"), **{hook: lambda x: x.abs() * torch.ones_like(x)})
+    x[:, 7] = -INF
+    truth = correctness.compute_truth(file, file.definition.workloads[0], {"x": x})
+    assert truth.bounds["y"].isfinite().all()
+    assert graded(file, x, softmax(x)).status == "PASSED"
+    wrong = softmax(x)
+    wrong[:, 7] = 0.01
+    assert graded(file, x, wrong).status == "INCORRECT_NUMERICAL"

@@ -37,6 +37,14 @@ def test_derived_shapes(workshop):
     assert {workload.set for workload in found} == {"odd"}
 
 
+def test_further_dtypes_get_one_element_and_none(workshop):
+    text = SQUARE.replace('axes={"n": 5000}', 'axes={"n": 5000}, dtype="bfloat16"')
+    derived = {w.name: (w.dtype, w.axes["n"]) for w in odd.derive_odd_workloads(workshop.load("square", text))}
+    assert derived["odd-ones-bfloat16"] == ("bfloat16", 1)
+    assert derived["odd-empty-n-bfloat16"] == ("bfloat16", 0)
+    assert {dtype for dtype, _ in derived.values()} == {"float32", "bfloat16"}
+
+
 def test_nothing_to_compute_only_where_the_reference_can(workshop):
     names = axes(odd.derive_odd_workloads(workshop.load("pairs", MATRIX)))
     assert not any(name.startswith("odd-empty") for name in names)  # no largest of no elements

@@ -43,14 +43,13 @@ def test_what_distinguishes_the_distributions(drawer):
     assert drawn["normal"].std() == pytest.approx(1, rel=0.05)
     assert 0 <= drawn["uniform"].min() < 0.01
     assert drawn["uniform"].max() < 1
-    assert drawn["masked"][:, :32].isneginf().all()
-    assert drawn["masked"][:, 32:].isfinite().all()
     assert drawn["large"].std() == pytest.approx(50, rel=0.05)
     assert drawn["tiny"].std() == pytest.approx(1e-3, rel=0.05)
     assert drawn["shifted"].mean() == pytest.approx(3, abs=0.05)
     assert drawn["far"].mean() == pytest.approx(256, abs=0.1)
     assert drawn["constant"].unique().numel() == 1
-    assert (drawn["sorted"].diff(dim=-1) >= 0).all()
+    steps = drawn["sorted"].diff(dim=-1)
+    assert (steps >= 0).all() or (steps <= 0).all()
     rows = drawn["scaled_rows"].std(dim=-1)
     assert rows.max() / rows.min() > 500
     assert 0.03 < (drawn["sparse"] != 0).float().mean() < 0.07
@@ -63,6 +62,69 @@ def test_what_distinguishes_the_distributions(drawer):
     assert (odd.sum(-1) <= 1).all()
     assert drawn["nonfinite"].isposinf().any()
     assert drawn["nonfinite"].isneginf().any()
+
+
+def test_masks_leave_an_element_of_each_row_and_have_many_forms(drawer):
+    masks = [~drawer(seed=seed).draw("masked")["x"].isfinite() for seed in range(40)]
+    assert all(bool(mask.any()) and not bool(mask.all(-1).any()) for mask in masks)
+    counts = [mask.sum(-1) for mask in masks]
+    half = masks[0].shape[-1] // 2
+    assert any(bool(mask[:, :half].all()) and not bool(mask[:, half:].any()) for mask in masks)
+    assert any(bool(mask[:, half:].all()) and not bool(mask[:, :half].any()) for mask in masks)
+    assert any(bool((count == mask.shape[-1] - 1).all()) for mask, count in zip(masks, counts, strict=True))
+    assert any(
+        bool((mask.int().diff(dim=-1) >= 0).all()) and len(set(mask.sum(-1).tolist())) > 9 for mask in masks
+    )
+    along = [~drawer(seed=seed).draw("masked_along")["x"].isfinite() for seed in range(40)]
+    assert {bool(mask.all(-1).any()) for mask in along} == {True, False}
+    assert all(not bool(mask.all(-1).any()) or not bool(mask.all(0).any()) for mask in along)
+
+
+@pytest.mark.parametrize("length", [0, 1, 2])
+def test_a_vector_is_never_masked_as_a_whole(workshop, length):
+    file = workshop.load("square", SQUARE)
+    workload = file.definition.workloads[0].model_copy(update={"axes": {"n": length}})
+    for seed in range(10):
+        for name in ("masked", "masked_along"):
+            drawn = Inputs(file, workload, seed, "cpu").draw(name)["x"]
+            assert drawn.isfinite().any() or length == 0
+
+
+def test_some_constants_are_those_that_weights_begin_with(drawer):
+    constants = {float(drawer(seed=seed).draw("constant")["x"].unique()) for seed in range(40)}
+    assert {1.0, -1.0} < constants
+    assert len(constants) > 10
+
+
+def test_rows_are_sorted_both_ways(drawer):
+    steps = [drawer(seed=seed).draw("sorted")["x"].diff(dim=-1) for seed in range(20)]
+    assert {bool((step >= 0).all()) for step in steps} == {True, False}
+
+
+def test_weights_of_their_own_scale_are_pruned_and_alike_too(workshop):
+    text = SQUARE.replace('"x": TensorSpec(', '"x": TensorSpec(distribution="normal:0:0.02", ')
+    file = workshop.load("square", text)
+    source = Inputs(file, file.definition.workloads[0], 1, "cpu")
+    sparse, constant, large = (source.draw(name)["x"] for name in ("sparse", "constant", "large"))
+    assert 0 < (sparse != 0).float().mean() < 0.2
+    assert sparse.abs().max() < 0.2
+    assert constant.unique().numel() == 1
+    assert large.std() == pytest.approx(0.02, rel=0.2)
+
+
+def test_integers_are_by_chance_mostly_zero(workshop):
+    text = SQUARE.replace('"x": TensorSpec(', '"x": TensorSpec(dtype="int8", distribution="integers:-100:100", ')
+    file = workshop.load("square", text)
+    drawn = [Inputs(file, file.definition.workloads[0], seed, "cpu").draw("sparse")["x"] for seed in range(30)]
+    shares = [float((each == 0).float().mean()) for each in drawn]
+    assert 1 < sum(0.8 < share < 1 for share in shares) < 15
+
+
+def test_groups_are_by_chance_equally_long():
+    drawn = [
+        inputs._offsets(9, 64, torch.Generator().manual_seed(seed)).diff().unique().numel() for seed in range(60)
+    ]
+    assert 2 < drawn.count(1) < 30
 
 
 @pytest.mark.parametrize("name", ADVERSARIAL)
@@ -369,9 +431,10 @@ def test_several_draws_are_one_where_values_know_nothing_of_each_other(drawer, m
 
 def test_several_draws_of_other_distributions_are_one_by_one(drawer):
     for part in drawer().draw_several(3, "sorted"):
-        assert (part["x"].diff(dim=-1) >= 0).all()
-    constants = [part["x"].unique() for part in drawer().draw_several(3, "constant")]
-    assert len({float(value) for value in constants}) == 3
+        steps = part["x"].diff(dim=-1)
+        assert (steps >= 0).all() or (steps <= 0).all()
+    constants = [part["x"].unique() for part in drawer().draw_several(30, "constant")]
+    assert len({float(value) for value in constants}) > 9
 
 
 def test_distributions_can_have_numbers(workshop):

@@ -19,7 +19,7 @@ from warpsmith.lab.grading import correctness, rounding, rows, shapes
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.operator.inputs import MASKED, MIXED_ROWS, UNMIXED
+from warpsmith.lab.operator.inputs import MASKED, MASKED_ALONG, MIXED_ROWS, UNMIXED
 from warpsmith.lab.timing.arenas import CHECKED_SLOTS, Arenas, list_dense_layouts, list_layouts
 from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.workers.side import Side, SideFailed
@@ -92,19 +92,28 @@ class CorrectnessCheck:
             self._record_kernels(workload)
 
     def _check_other_numbers(self, workload: Workload) -> None:
-        """Grade a call of a declared size with other numbers: none of them belongs to a size."""
+        """Grade a call of a declared size with other numbers: none of them belongs to a size.
+
+        Its tensors are those of a call with the usual numbers, by which a result that was kept is found again; new
+        ones where the reference does not take these.
+        """
         other = shapes.vary_scalars(self._file, workload)
         if other.scalars == workload.scalars or shapes.shape_class(workload) != "declared":
             return
+        usual = self.open_session(workload)
+        usual.fill_inputs(slots=1)
+        usual.call_side(SOLUTION)
         session = self.open_session(other)
-        try:
-            session.fill_inputs(slots=1)
-        except BadDefinition:  # its own draw does not take these numbers
-            return
-        grade = session.call_and_grade(SOLUTION)
-        if grade.status is Status.PASSED or session.grade_reference().status is Status.PASSED:
+        for same in (True, False):
+            try:
+                session.write_inputs(0, usual.drawn[0]) if same else session.fill_inputs(slots=1)
+                if session.grade_reference().status is not Status.PASSED:
+                    continue
+            except BadDefinition:  # its own draw, or these tensors, do not take these numbers
+                continue
             numbers = ", ".join(f"{name} {value:g}" for name, value in other.scalars.items())
-            self._record_grade(session, grade, f"normal inputs, {numbers}")
+            self._grade_call(session, f"{'the same' if same else 'normal'} inputs, {numbers},")
+            return
 
     def check_larger(self, workload: Workload, notes: list[str]) -> bool:
         """Grade the solution at a size between or beyond the declared ones, by sampled rows where it is large.
@@ -290,19 +299,23 @@ class CorrectnessCheck:
                 continue
             if grade.status is Status.PASSED or session.grade_reference().status is Status.PASSED:
                 self._record_grade(session, grade, f"{distribution} inputs")
-            elif distribution != MASKED:  # nobody asked for it there
+            else:
                 name = session.workload.name
                 notes.append(f"{name}: {distribution} left out, the reference itself misses the bound there")
 
     def _grade_distribution(self, session: Session, distribution: str) -> Grade | None:
         """Return the grade of a call on inputs of a distribution, drawn again after a near miss.
 
-        None where masks leave an infinite result.
+        None where masks leave an infinite result at two draws.
         """
+        grade, infinite = None, 0
         for _ in range(gate_rules.DRAW_TRIES):
             session.fill_inputs(distribution, slots=1)
-            if distribution == MASKED and not session.truth(0).is_finite:
-                return None
+            if distribution in (MASKED, MASKED_ALONG) and not session.truth(0).is_finite:
+                infinite += 1
+                if infinite == _PAIR:
+                    break
+                continue
             grade = session.call_and_grade(SOLUTION)
             if not grade.near_miss:
                 break
@@ -320,7 +333,7 @@ class CorrectnessCheck:
         if session.workload.set != "odd":
             unmixed = random.SystemRandom().choice(UNMIXED)
             return (MIXED_ROWS, unmixed) if distributions and self._turns is None else ()
-        distributions = (*distributions, MASKED) if distributions else ()
+        distributions = (*distributions, MASKED, MASKED_ALONG) if distributions else ()
         if self._turns is None and shapes.shape_class(session.workload) == "declared":
             return distributions
         if self._turns is None:

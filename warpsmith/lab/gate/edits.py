@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 Tensors = dict[str, "torch.Tensor"]
 """Inputs by name."""
 
-EditKind = Literal["element", "sign", "exchange", "near"]
+EditKind = Literal["element", "sign", "exchange", "near", "cut"]
 """An element becomes another one; the largest element changes its sign; two elements change places; all elements
-move by up to `gate_rules.NEAR_EDIT` of their size."""
+move by up to `gate_rules.NEAR_EDIT` of their size; one cut between groups moves by 1."""
 
 _EVEN = 0.5
 """Chance of each of two kinds of elements."""
@@ -52,6 +52,8 @@ def require_fresh_result(session: Session, drawn: Tensors, name: str, kind: Edit
 def list_edit_kinds(session: Session, name: str, drawn: torch.Tensor) -> tuple[EditKind, ...]:
     """Return the kinds of edits, besides single elements, that keep what an input promises."""
     spec = session.file.definition.tensor_inputs[name]
+    if session.file.inputs is None and spec.distribution.startswith("offsets:") and _movable_cuts(drawn):
+        return ("cut",)
     if session.file.inputs is not None or spec.fits_together or drawn.numel() < _PAIR:
         return ()
     if not drawn.is_floating_point():
@@ -145,10 +147,21 @@ def _edit_structure(tensor: torch.Tensor, kind: EditKind) -> torch.Tensor:
     elif kind == "sign":
         index = int(flat.where(flat.isfinite(), 0).abs().argmax())
         flat[index] = -flat[index] if bool(flat[index].isfinite()) else flat[index]
+    elif kind == "cut":
+        index, step = random.SystemRandom().choice(_movable_cuts(tensor))
+        flat[index] += step
     else:
         first, second = _draw_finite_places(edited, _PAIR)
         flat[first], flat[second] = flat[second].clone(), flat[first].clone()
     return edited
+
+
+def _movable_cuts(offsets: torch.Tensor) -> list[tuple[int, int]]:
+    """List the cuts between the first and the last one that can move by 1 and stay between their neighbours, each
+    with the step."""
+    lengths = offsets.diff().tolist()
+    cuts = range(1, len(lengths))
+    return [(cut, step) for cut in cuts for step, room in ((-1, lengths[cut - 1]), (1, lengths[cut])) if room]
 
 
 def _draw_finite_places(tensor: torch.Tensor, count: int) -> list[int]:

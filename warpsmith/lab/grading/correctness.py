@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 _LOOSE = 1 / 200
 
+_LEAST_BOUND = 5e-324
+"""Bound of an element that must be exact, the smallest number: errors are divided by it."""
+
 
 @dataclass(frozen=True)
 class Truth:
@@ -77,7 +80,8 @@ def compute_truth(
     Rounding errors of a sum over random values mostly cancel: they grow with the root of its length. Over values
     that are alike or ordered they need not cancel. With `correlated`, for a workload of such a distribution, and
     where a few rows may be repeated, they may therefore grow with the length. Where inputs are subnormal, hardware
-    that flushes them to zero is right too.
+    that flushes them to zero is right too. Where a hook is not finite although the result is, as beside masked
+    inputs, the result's own magnitude counts.
 
     Raises:
         BadDefinition: the reference or one of the error hooks fails, or returns another shape.
@@ -89,6 +93,9 @@ def compute_truth(
     values = _run_wide(file, file.reference, workload, wide)
     magnitude = _run_wide(file, file.magnitude, workload, wide) if file.magnitude else values
     extra = _run_wide(file, file.extra, workload, wide) if file.extra else {}
+    if (file.magnitude or file.extra) and not all(bool(tensor.isfinite().all()) for tensor in wide.values()):
+        magnitude = {name: _finite_where(values[name], each, values[name]) for name, each in magnitude.items()}
+        extra = {name: _finite_where(values[name], each, each.new_zeros(())) for name, each in extra.items()}
     flushed = _flush_subnormals(inputs) if correlated else None
     flushed_values = _run_wide(file, file.reference, workload, flushed) if flushed else None
     exact = _exact_outputs(file)
@@ -111,7 +118,7 @@ def compute_truth(
         stretch = _stretch(file.definition, tolerance.reduction, workload)
         growth = length if correlated else sqrt(length) * stretch
         if name in exact:
-            bound = values[name].abs() * DTYPES[dtype].unit_roundoff
+            bound = (values[name].abs() * DTYPES[dtype].unit_roundoff).clamp_min_(_LEAST_BOUND)
         else:
             bound = _element_bounds(values[name], magnitude[name], extra.get(name), tolerance, growth, dtype)
         if file.magnitude and not correlated and name not in exact:
@@ -192,6 +199,11 @@ def _smallest_unflushed(dtype: str) -> float:
     import torch
 
     return torch.finfo(getattr(torch, dtype)).tiny if dtype in ("float32", "bfloat16") else 0.0
+
+
+def _finite_where(value: torch.Tensor, hook: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """Return what an error hook says, and `other` at elements where only the value is finite."""
+    return hook.where(hook.isfinite() | ~value.isfinite(), other)
 
 
 def _element_bounds(

@@ -96,7 +96,8 @@ def _careful_figures(output: torch.Tensor, expected: torch.Tensor, bound: torch.
 
     special, same = match_special_values(output, expected)
     difference = (output.double() - expected).abs_()
-    shares = torch.where(special, torch.where(same, 0.0, BEYOND_ANY_BOUND), difference / bound)
+    ratio = torch.where(difference == 0, 0.0, difference / bound)  # no error is within a bound of zero too
+    shares = torch.where(special, torch.where(same, 0.0, BEYOND_ANY_BOUND), ratio)
     shares = shares.nan_to_num_(nan=BEYOND_ANY_BOUND, posinf=BEYOND_ANY_BOUND).clamp_(max=BEYOND_ANY_BOUND)
     outside = special | ~torch.isfinite(bound)
     error = difference.nan_to_num_(nan=BEYOND_ANY_BOUND, posinf=BEYOND_ANY_BOUND).masked_fill_(outside, 0.0)

@@ -17,7 +17,8 @@ def derive_odd_workloads(file: DefinitionFile) -> list[Workload]:
     """Return odd workloads for a definition that declares none.
 
     There is one for each size along every variable axis, and one without elements along the first of them, and
-    along each of which all results are empty then, if the reference can compute it.
+    along each of which all results are empty then, if the reference can compute it. Further dtypes get those of
+    one element and of none.
     """
     variable = free_axes.drawable_axes(file)
     if not variable:
@@ -30,6 +31,10 @@ def derive_odd_workloads(file: DefinitionFile) -> list[Workload]:
     primes = dict.fromkeys(variable, input_rules.ODD_SIZES["primes"])
     empty = [resize(smallest, f"odd-empty-{axis}"[:80], {**primes, axis: 0}) for axis in variable]
     empty = [empty[0], *(workload for workload in empty[1:] if _has_no_results(file, workload))]
+    for dtype in sorted({workload.dtype for workload in file.definition.workloads} - {smallest.dtype}):
+        for first, kinds in ((workloads[0], workloads), (empty[0], empty)):
+            other = first.model_copy(update={"dtype": dtype, "name": f"{first.name}-{dtype}"[:80]})
+            kinds.append(other)
     if file.inputs is None:
         return [*workloads, *(workload for workload in empty if free_axes.reference_holds(file, workload))]
     fitting = [free_axes.fit_workload(file, smallest, workload) for workload in (*workloads, *empty)]

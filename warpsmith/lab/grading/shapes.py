@@ -91,7 +91,7 @@ def draw_larger_workload(
     chance = random.Random(secrets.randbits(62) if seed is None else seed)
     definition = file.definition
     axes = _free_axes(file)
-    largest = max(judged, key=definition.elements)
+    largest = chance.choice(_largest_by_dtype(file, judged))
     specs = (*definition.tensor_inputs.values(), *definition.outputs.values())
     room = most_bytes / max(sum(definition.nbytes(spec, largest) for spec in specs), 1)
     row_axis = rows.find_row_axis(file) if room > input_rules.LARGER_FACTORS[0] else None
@@ -112,29 +112,30 @@ def draw_larger_workload(
 def draw_close_workload(
     file: DefinitionFile, judged: Sequence[Workload], *, seed: int | None = None
 ) -> Workload | None:
-    """Draw a workload whose sizes are up to `NEAR_DISTANCE` from those of the largest judged one, where that is
-    too large for the other near ones; None without one. Arguments as in `draw_class_workloads`."""
+    """Draw a workload whose sizes are up to `NEAR_DISTANCE` from those of a judged one that is too large for the
+    other near ones; None without one. Arguments as in `draw_class_workloads`."""
     chance = random.Random(secrets.randbits(62) if seed is None else seed)
     definition, axes = file.definition, free_axes.drawable_axes(file)
-    largest = max(judged, key=definition.elements)
-    if not axes or definition.elements(largest) <= input_rules.NEAR_ELEMENTS:
+    large = [workload for workload in judged if definition.elements(workload) > input_rules.NEAR_ELEMENTS]
+    if not axes or not large:
         return None
-    sizes = {axis: odd.draw_near_size(largest.axes[axis], chance) for axis in axes}
-    changes = {"name": f"near-{largest.name}-unscaled"[:80], "set": "full"}
-    return _vary_scalars(file, odd.resize(largest, "", sizes).model_copy(update=changes), chance)
+    base = chance.choice(large)
+    sizes = {axis: odd.draw_near_size(base.axes[axis], chance) for axis in axes}
+    changes = {"name": f"near-{base.name}-unscaled"[:80], "set": "full"}
+    return _vary_scalars(file, odd.resize(base, "", sizes).model_copy(update=changes), chance)
 
 
 def draw_middle_workload(
     file: DefinitionFile, judged: Sequence[Workload], *, seed: int | None = None
 ) -> Workload | None:
-    """Draw a workload between the small shapes and the largest judged one; None without one.
+    """Draw a workload between the small shapes and the largest judged one of a dtype; None without one.
 
     Where callers promise in words what they pass, it is a size between those of two judged workloads, divided by
     the common divisor of all of them. Arguments as in `draw_class_workloads`.
     """
     chance = random.Random(secrets.randbits(62) if seed is None else seed)
     definition = file.definition
-    largest = max(judged, key=definition.elements)
+    largest = chance.choice(_largest_by_dtype(file, judged))
     if definition.constraints and file.inputs is None:
         axes = [name for name, size in definition.axes.items() if isinstance(size, str)]
     else:
@@ -177,6 +178,12 @@ def _free_axes(file: DefinitionFile) -> list[str]:
     """Return the axes that may get another length: those of any size, or the one that inputs are drawn along."""
     along = file.definition.drawn_along
     return free_axes.drawable_axes(file) or ([along] if along else [])
+
+
+def _largest_by_dtype(file: DefinitionFile, judged: Sequence[Workload]) -> list[Workload]:
+    """Return the largest judged workload of each dtype: a kernel may take another path for each."""
+    by_size = sorted(judged, key=file.definition.elements)
+    return list({workload.dtype: workload for workload in by_size}.values())
 
 
 def _longest(judged: Sequence[Workload], axes: Sequence[str]) -> Sizes:
@@ -273,16 +280,24 @@ def _vary_scalars(file: DefinitionFile, workload: Workload, chance: random.Rando
         elif isinstance(value, int):
             if file.inputs is not None and file.definition.scalar_inputs[name].between is None:
                 continue
-            varied[name] = chance.randint(int(least), int(most))
+            special = _draw_special_number(int(least), int(most), chance)
+            varied[name] = chance.randint(int(least), int(most)) if special is None else int(special)
         else:
             varied[name] = _draw_between(least, most, chance)
     return workload.model_copy(update={"scalars": {**workload.scalars, **varied}})
 
 
+def _draw_special_number(least: float, most: float, chance: random.Random) -> float | None:
+    """Draw a limit of a range, or one of the numbers in it that many kernels treat by themselves; mostly None."""
+    if chance.random() >= input_rules.LIMIT_SHARE:
+        return None
+    return chance.choice((least, most, *(number for number in (0.0, 1.0, -1.0) if least <= number <= most)))
+
+
 def _draw_between(least: float, most: float, chance: random.Random) -> float:
     """Draw a number, by its logarithm where both limits have one sign."""
-    if chance.random() < input_rules.LIMIT_SHARE:
-        return chance.choice((least, most))
+    if (special := _draw_special_number(least, most, chance)) is not None:
+        return special
     if least * most <= 0:
         return chance.uniform(least, most)
     return least * math.exp(math.log(most / least) * chance.random())

@@ -47,7 +47,7 @@ EDGE_SHAPES: Final = 3
 """Shapes with one element along an axis, each along another one. Chosen: a single sequence, token and column."""
 
 LIMIT_SHARE: Final = 0.25
-"""Share of the drawn numbers that are a limit of their range. Chosen: zero is such a limit."""
+"""Share of the drawn numbers that are a limit of their range, or 0, 1 or -1 within it. Chosen: a quarter."""
 
 TINY_SIZE: Final = 17
 """Every size of a tiny shape is below it. Chosen: narrower than a vector of most kernels."""

@@ -27,7 +27,10 @@ ADVERSARIAL = (
 """Further distributions for correctness; one applies if the reference itself stays within its bound there."""
 
 MASKED = "masked"
-"""Distribution with minus infinity in the first half of the last axis."""
+"""Distribution with minus infinity in a part of the last axis, never in all of it."""
+
+MASKED_ALONG = "masked_along"
+"""The same along any axis, by chance: the results are finite where that is the axis of a sum or maximum."""
 
 MIXED_ROWS = "mixed_rows"
 """Distribution whose rows, along an axis, each have one of `ADVERSARIAL` by chance: one call at a large shape
@@ -36,7 +39,7 @@ meets them all but `UNMIXED`."""
 UNMIXED = ("denormal", "huge")
 """Distributions that are not mixed with others: intermediate results may be flushed to zero, or overflow."""
 
-DISTRIBUTIONS = ("normal", "uniform", MASKED, "nonfinite", *ADVERSARIAL, MIXED_ROWS)
+DISTRIBUTIONS = ("normal", "uniform", MASKED, MASKED_ALONG, "nonfinite", *ADVERSARIAL, MIXED_ROWS)
 """Distributions of floating-point inputs; `nonfinite` has NaN and infinities in some rows."""
 
 PARAMETRIC = ("normal:<mean>:<deviation>", "uniform:<low>:<high>")
@@ -55,6 +58,9 @@ _INDEPENDENT = ("normal", "uniform", "large", "tiny", "shifted", "lowered", "far
 
 _REPLACEABLE = ("workload", "normal")
 """Distributions of floating-point inputs in whose place adversarial ones may stand."""
+
+_AT_ANY_SCALE = ("constant", "sorted", "sparse", "one_hot")
+"""Adversarial distributions that keep the scale of a parametric one, such as `normal:0:0.02` of weights."""
 
 _ANY, _POSITIONS = "any", "positions"
 """Ranges of integers that the reference computes with, whichever they are: all numbers of the type where nothing
@@ -228,6 +234,8 @@ class Inputs:
         if distribution is not None and spec.distribution in _REPLACEABLE:
             name = distribution
         name, factor, shift = self._parametric(name)
+        if distribution in _AT_ANY_SCALE and spec.distribution.startswith("normal:"):
+            name = distribution
         if name not in DISTRIBUTIONS:
             names = ", ".join((*DISTRIBUTIONS, *PARAMETRIC))
             raise BadDefinition(f"{self._file.path}: unknown distribution `{name}`; known: {names}.")
@@ -281,7 +289,7 @@ class Inputs:
         """Draw integers by one of `INTEGERS`; by default 0 to 127, and 0 to 1 for booleans.
 
         An adversarial distribution chooses among the values that were drawn: one everywhere, the least, the
-        largest, or all of them sorted. Offsets stay.
+        largest, all of them sorted, or mostly the one nearest to zero. Offsets stay.
         """
         import torch
 
@@ -321,15 +329,19 @@ class Inputs:
             else:
                 low, high = 0, min(self._definition.sizes(self._workload)[self._integer_range], end)
             return torch.randint(low, max(high, 1), drawn.shape, **options)
-        match int(torch.randint(4, (), **options)):
+        match int(torch.randint(5, (), **options)):
             case 0:
                 return torch.full_like(drawn, int(drawn.flatten()[0]))
             case 1:
                 return torch.full_like(drawn, int(drawn.min()))
             case 2:
                 return torch.full_like(drawn, int(drawn.max()))
+            case 3:
+                rest = drawn.min().clamp(min=drawn.max().clamp(max=0))  # zero, if that is in the range
+                return drawn.where(torch.rand(drawn.shape, **options) < input_rules.SPARSE_SHARE, rest)
             case _:
-                return drawn.flatten().sort().values.view(drawn.shape)
+                descending = bool(torch.randint(2, (), **options))
+                return drawn.flatten().sort(descending=descending).values.view(drawn.shape)
 
     @cached_property
     def _integer_range(self) -> str | None:
@@ -408,8 +420,8 @@ def _offsets(length: int, total: int, generator: torch.Generator) -> torch.Tenso
         return torch.zeros(length, dtype=torch.int64, device=generator.device)
     weights = torch.rand(groups, dtype=torch.float64, **options).add_(0.5)
     match int(torch.randint(4, (), **options)):
-        case 0:  # nearly balanced
-            weights = 1 + weights / 8
+        case 0:  # balanced, or nearly
+            weights = 1 + weights / 8 * torch.randint(2, (), **options)
         case 1:
             ranks = torch.randperm(groups, **options).add_(1)
             weights /= ranks ** (1 + float(torch.rand((), **options)))
@@ -466,19 +478,21 @@ def _shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.
             return values + input_rules.FAR_SHIFT
         case "lowered":  # Exponentials underflow here unless they are shifted.
             return values - input_rules.LOWERED_SHIFT
-        case "constant":
-            return torch.full_like(values, float(values.flatten()[0]) if values.numel() else 0.0)
+        case "constant" if values.numel():  # every third is 1 or -1, as weights begin
+            constants = (float(values.flatten()[0]), 1.0, -1.0)
+            return torch.full_like(values, constants[max(0, int(torch.randint(6, (), **options)) - 3)])
         case "scaled_rows" if values.ndim:
             rows = (values.shape[0],) + (1,) * (values.ndim - 1)
             powers = torch.randint(
                 -input_rules.SCALED_ROW_EXPONENT, input_rules.SCALED_ROW_EXPONENT, rows, **options
             )
             return values * torch.exp2(powers.to(values.dtype))
-        case "masked" if values.ndim:
-            values[..., : values.shape[-1] // 2] = float("-inf")
-            return values
+        case "masked" if values.ndim and values.numel():
+            return _mask_part(values, -1, generator)
+        case "masked_along" if values.ndim and values.numel():
+            return _mask_part(values, int(torch.randint(values.ndim, (), **options)), generator)
         case "sorted" if values.ndim:
-            return values.sort(dim=-1).values
+            return values.sort(dim=-1, descending=bool(torch.randint(2, (), **options))).values
         case "denormal":
             smallest = torch.finfo(getattr(torch, dtype)).tiny
             signed = torch.rand(values.shape, dtype=torch.float64, **options).mul_(2).sub_(1) * smallest
@@ -513,6 +527,31 @@ def _shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.
             return _mix_rows(values, dtype, generator)
         case _:
             return values
+
+
+def _mask_part(values: torch.Tensor, axis: int, generator: torch.Generator) -> torch.Tensor:
+    """Put minus infinity in a part of each slice along an axis, and leave at least one element.
+
+    By chance that is the first half or the last one, a part that grows from slice to slice as under a causal mask,
+    every element by chance, or all but one.
+    """
+    import torch
+
+    options: dict[str, Any] = {"generator": generator, "device": values.device}
+    rows = values.movedim(axis, -1)
+    length, places = rows.shape[-1], torch.arange(rows.shape[-1], device=values.device)
+    match int(torch.randint(5, (), **options)):
+        case 0:
+            masked = places < length // 2
+        case 1:
+            masked = places >= length - length // 2
+        case 2:
+            slices = torch.arange(rows.shape[-2] if rows.ndim > 1 else 1, device=values.device)
+            masked = places > (slices.unsqueeze(-1) if rows.ndim > 1 else slices) % length
+        case part:
+            chances = torch.rand(rows.shape, **options)
+            masked = (chances < 0.5 if part > 3 else chances >= 0) & (chances > chances.amin(-1, keepdim=True))
+    return rows.masked_fill(masked, float("-inf")).movedim(-1, axis)
 
 
 def _mix_rows(values: torch.Tensor, dtype: str, generator: torch.Generator) -> torch.Tensor:
