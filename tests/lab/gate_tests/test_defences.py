@@ -278,6 +278,9 @@ DEFENCES: dict[str, Defence] = {
         "rmsnorm/cpp/attack_ignores_strides.cpp",
         (without(correctness_check, "list_layouts", lambda *_: ("contiguous",)),),
     ),
+    "the same tensors with other numbers": Defence(
+        "rmsnorm/cpp/attack_keeps_scales.cpp", (without(CorrectnessCheck, "_check_other_numbers"),)
+    ),
     "revisit": Defence("matmul/cpp/attack_stale_lanes.cpp", (without(CorrectnessCheck, "check_again"), ODD_EDITS)),
     "repeat": Defence("softmax/cpp/attack_poison_sniffer.cpp", (without(CorrectnessCheck, "_check_repeat"),)),
     "inputs that arrive late": Defence(
