@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from warpsmith.languages.flydsl.assembly_text import argument_types, launched_lds, split_assembly
-from warpsmith.languages.shared.amd_metadata import read_register_use
+from warpsmith.languages.flydsl.assembly_text import argument_types, launched_lds
+from warpsmith.languages.shared.amd_metadata import read_register_use, split_assembly
 from warpsmith.profiling.assembly import amdgcn, ptx
 
 ENTRY = """  - .agpr_count:     {agpr}
