@@ -16,6 +16,7 @@ from warpsmith.temporary import TemporaryFolder
 
 _SECONDS = 90.0
 _HIPCC = "hipcc"
+_USUAL = "/opt/rocm/bin"
 _API = Path(__file__).parent / "api"
 """Stand-in for ROCm's headers."""
 _FLAGS = ("-x", "hip", "--cuda-device-only", "-std=c++17", "-O3", "-gline-tables-only", "-fno-color-diagnostics")
@@ -79,4 +80,4 @@ def _hipcc_paths() -> Iterator[str]:
         if folder := os.environ.get(variable):
             yield f"{folder}/bin/{_HIPCC}"
     yield _HIPCC
-    yield f"/opt/rocm/bin/{_HIPCC}"
+    yield f"{_USUAL}/{_HIPCC}"

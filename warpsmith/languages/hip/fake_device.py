@@ -27,7 +27,7 @@ class HipLaunch:
     """Its name in the source."""
     assembly: KernelText
     options: tuple[str, ...]
-    """What it was compiled with: `-DTILES=4`."""
+    """Options of its compilation: `-DTILES=4`."""
     threads: int
     """Threads of a block."""
     lds_bytes: int
@@ -105,8 +105,8 @@ def _find_kernel(kernels: Sequence[KernelText], name: str) -> KernelText:
     for kernel in kernels:
         if kernel.symbol == name or kernel.symbol.startswith(f"_Z{len(name)}{name}"):
             return kernel
-    there = ", ".join(kernel.symbol for kernel in kernels) or "none"
-    raise SolutionFailed(f'the program has no kernel `{name}`, declared `extern "C" __global__`; it has: {there}')
+    symbols = ", ".join(kernel.symbol for kernel in kernels) or "none"
+    raise SolutionFailed(f'the program has no `extern "C" __global__` kernel `{name}`; it has: {symbols}')
 
 
 def _check_arguments(arguments: Sequence[Any], sizes: Sequence[int], name: str) -> None:

@@ -58,7 +58,7 @@ TYPES = {{torch.bfloat16: "__bf16", torch.float16: "_Float16", torch.float32: "f
 
 
 @functools.cache
-def compiled(dtype):
+def compiled(dtype: torch.dtype):
     return torch.cuda._compile_kernel(SOURCE, "kernel", nvcc_options=[f"-DTYPE={{TYPES[dtype]}}"])
 
 

@@ -50,7 +50,7 @@ class RegisterUse(NamedTuple):
 
 
 def split_assembly(text: str) -> list[KernelText]:
-    """Split an assembly into its kernels, in the order of the text, with the comments that a compiler leaves out."""
+    """Split an assembly into its kernels, in the order of the text, with comments that a compiler leaves out."""
     text = _LABEL.sub(r"\1: ; @\1", _name_locations(text))
     code, metadata = text.split("\t.amdgpu_metadata\n", 1)
     entries = {_NAME.findall(entry)[-1]: entry for entry in _ENTRY.split(metadata)[1:]}
