@@ -115,7 +115,7 @@ def test_a_launch_that_asks_for_too_much_is_told(vector, write, tmp_path, thread
     [
         (("FACTOR * x[i]", "FACTORS * x[i]"), r"v1\.py:14:\d+: error: use of undeclared identifier .FACTORS"),
         (("__global__ void doubled", OTHER), "calls `_Z5otherf`, which it does not define"),
-        (("torch.cuda._compile_kernel", "(lambda *_, **__: lambda *_, **__: None)"), "launched no kernel"),
+        (("    y = torch", "    return torch"), "launched no kernel"),
     ],
 )
 def test_what_does_not_compile_is_said_in_few_lines(vector, write, tmp_path, change, words):
