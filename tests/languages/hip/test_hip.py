@@ -111,9 +111,10 @@ def test_a_folder_named_ziglang_is_no_compiler(monkeypatch, no_rocm):
     assert compiler.find_hip_compiler() is None
 
 
-def test_what_is_missing_beside_the_compiler(monkeypatch):
+def test_what_is_missing_beside_the_compiler(monkeypatch, no_rocm):
     monkeypatch.setattr(hip, "missing_hip_compiler", lambda: None)
-    assert "no interpreter" in (LANGUAGE.missing("cpu") or "")
+    pretend(monkeypatch, "ziglang")
+    assert "no interpreter: Python's ziglang compiles" in (LANGUAGE.missing("cpu") or "")
     monkeypatch.setattr(hip, "has_amd_device", lambda: False)
     assert "No AMD GPU" in (LANGUAGE.missing("gpu") or "")
     monkeypatch.setattr(hip, "has_amd_device", lambda: True)

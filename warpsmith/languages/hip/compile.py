@@ -26,6 +26,7 @@ from warpsmith.languages.shared.kernel_strings import with_line_numbers
 from warpsmith.languages.shared.python_file import execute_file
 
 _MATRIX = re.compile(r"^\tv_s?mfma", re.MULTILINE)
+_COMPILER = re.compile(r'^\t\.ident\t"((?:AMD )?clang version [\w.]+)', re.MULTILINE)
 _MOST_THREADS = re.compile(r"\.max_flat_workgroup_size: +(\d+)")
 
 
@@ -34,9 +35,9 @@ def main(folder: Path) -> int:
 
     Returns 1 with the error on stdout if it fails.
     """
-    request = read_request(folder)
+    request, compilers = read_request(folder), set[str]()
     try:
-        launches = _launches(request)
+        launches = _launches(request, compilers)
     except Exception as error:
         print_error(request.source, error)
         return 1
@@ -47,19 +48,27 @@ def main(folder: Path) -> int:
     for launch, stem in zip(launches, stems, strict=True):
         (folder / f"{stem}.amdgcn").write_text(launch.assembly.text)
     reports = [_report(launch, request.arch) for launch in launches]
-    described = [_describe(launch, stem, request.arch) for launch, stem in zip(launches, stems, strict=True)]
+    compiler = ", ".join(sorted(compilers))
+    described = [
+        _describe(launch, stem, request.arch, compiler) for launch, stem in zip(launches, stems, strict=True)
+    ]
     write_results(folder, reports, described)
     return 0
 
 
-def _launches(request: CompileRequest) -> list[HipLaunch]:
-    """Return what `run` launches at the workloads, the same kernel with the same launch options once."""
+def _launches(request: CompileRequest, compilers: set[str]) -> list[HipLaunch]:
+    """Return what `run` launches at the workloads, the same kernel with the same launch options once.
+
+    Adds to `compilers` what the assembly says of its compiler: `clang version 22.1.8`.
+    """
     distinct: dict[Any, HipLaunch] = {}
     launches: list[HipLaunch] = []
     text, file = request.source.read_text(), request.source.name
 
     def compile_program(code: str, options: Sequence[str]) -> str:
-        return compile_hip(with_line_numbers(code, text, file), options, request.arch)
+        assembly = compile_hip(with_line_numbers(code, text, file), options, request.arch)
+        compilers.update(_COMPILER.findall(assembly))
+        return assembly
 
     with fake_hip_device(request.arch, compile_program, launches):
         module = execute_file(request.source)
@@ -98,13 +107,13 @@ def _bound_notes(launch: HipLaunch) -> list[str]:
     return [f"has {launch.threads} threads a block, its __launch_bounds__ say {bound[1]}: it will not launch"]
 
 
-def _describe(launch: HipLaunch, stem: str, arch: str) -> dict[str, Any]:
+def _describe(launch: HipLaunch, stem: str, arch: str, compiler: str) -> dict[str, Any]:
     """Return a kernel's item of `launches.json`."""
     return {
         "stem": stem,
         "isa": "amdgcn",
         "workloads": launch.workloads,
-        "variant": ", ".join(option.removeprefix("-D") for option in launch.options),
+        "variant": ", ".join([*(option.removeprefix("-D") for option in launch.options), compiler]),
         "block_warps": -(-launch.threads // warp_size(arch)),
         "matrix_product": _MATRIX.search(launch.assembly.text) is not None,
     }

@@ -16,6 +16,7 @@ from warpsmith.temporary import TemporaryFolder
 
 _SECONDS = 90.0
 _HIPCC = "hipcc"
+_ZIG_SUBCOMMAND = "clang"
 _USUAL = "/opt/rocm/bin"
 _API = Path(__file__).parent / "api"
 """Stand-in for ROCm's headers."""
@@ -35,8 +36,14 @@ def find_hip_compiler() -> tuple[str, ...] | None:
             return (program, *_FLAGS)
     package = find_spec("ziglang")
     if package is not None and package.origin is not None:  # a mere folder of that name has no origin
-        return (str(Path(package.origin).parent / "zig"), "clang", *_FLAGS, *_WITHOUT_ROCM)
+        return (str(Path(package.origin).parent / "zig"), _ZIG_SUBCOMMAND, *_FLAGS, *_WITHOUT_ROCM)
     return None
+
+
+def describe_hip_compiler() -> str:
+    """Return the compiler that is used, for sentences: `/opt/rocm/bin/hipcc`, `Python's ziglang`; empty if none."""
+    command = find_hip_compiler() or ("",)
+    return command[0] if _ZIG_SUBCOMMAND not in command else "Python's ziglang"
 
 
 def missing_hip_compiler() -> str | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.languages.base import Build, Listing, Run, SourcePattern
 from warpsmith.languages.hip import source as hip_source
-from warpsmith.languages.hip.compiler import missing_hip_compiler
+from warpsmith.languages.hip.compiler import describe_hip_compiler, missing_hip_compiler
 from warpsmith.languages.shared import kernel_strings
 from warpsmith.languages.shared.compile_only import CompileOnly, read_listings
 from warpsmith.languages.shared.fake_device import AMD_ARCHITECTURES
@@ -46,7 +46,8 @@ class Hip(CompileOnly):
         if lack := self.uninstalled():
             return lack
         if target_kind == "cpu":
-            return "HIP C++ has no interpreter: without an AMD GPU its kernels are compiled, nothing more."
+            compiler = describe_hip_compiler()
+            return f"HIP C++ has no interpreter: {compiler} compiles its kernels, and only an AMD GPU runs them."
         if not has_amd_device():
             return "No AMD GPU: `warpsmith assembly` and `port` compile HIP C++ kernels, nothing judges them."
         return None
