@@ -41,9 +41,11 @@ def find_hip_compiler() -> tuple[str, ...] | None:
 
 
 def describe_hip_compiler() -> str:
-    """Return the compiler that is used, for sentences: `/opt/rocm/bin/hipcc`, `Python's ziglang`; empty if none."""
-    command = find_hip_compiler() or ("",)
-    return command[0] if _ZIG_SUBCOMMAND not in command else "Python's ziglang"
+    """Return the name of the compiler that is used: `ROCm's hipcc`, `Python's ziglang`; empty if none."""
+    command = find_hip_compiler()
+    if command is None:
+        return ""
+    return "Python's ziglang" if _ZIG_SUBCOMMAND in command else f"ROCm's {_HIPCC}"
 
 
 def missing_hip_compiler() -> str | None:

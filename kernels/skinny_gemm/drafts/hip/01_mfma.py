@@ -73,6 +73,7 @@ extern "C" __global__ __launch_bounds__(WAVE * WAVES) void mfma_rows(
 #pragma unroll
       for (int tile = 0; tile < TILES; ++tile) xs[each][tile] = load<false>(from_x[tile], at, k);
     }
+    __builtin_amdgcn_sched_barrier(0);  // or the compiler issues the last loads behind the first MFMA
 #pragma unroll
     for (int each = 0; each < AHEAD; ++each)
 #pragma unroll
