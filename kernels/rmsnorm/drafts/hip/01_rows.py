@@ -57,7 +57,8 @@ extern "C" __global__ __launch_bounds__(64 * WAVES) void rmsnorm_rows(
 #pragma unroll
     for (int tile = 0; tile < TILES; ++tile) {
       const int index = tile * threads + threadIdx.x;
-      values[tile] = index < packs ? row[index] : pack(0);
+      const pack value = row[min(index, packs - 1)];  // a condition before a load would be a branch for each
+      values[tile] = index < packs ? value : pack(0);
     }
 #pragma unroll
     for (int tile = 0; tile < TILES; ++tile) sum += squares(values[tile]);
