@@ -14,7 +14,7 @@ from hatchling.builders.wheel import WheelBuilder
 
 ROOT = Path(__file__).parents[1]
 SHIPPED = PurePath("warpsmith/shipped")
-SUFFIXES = (".py", ".cpp", ".hpp", ".j2", ".css", ".js")
+SUFFIXES = (".py", ".cpp", ".h", ".hpp", ".j2", ".css", ".js")
 """Suffixes of the package's own files."""
 LARGEST = 512 << 10
 """Bytes of one file."""

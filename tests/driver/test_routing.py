@@ -171,7 +171,6 @@ def test_programs_are_edited_within_a_trial(task: str):
         ({}, "--language, --target, --arch and --kernel FILE"),
         ({"kernel": UNKNOWN_KERNEL, "architecture": "sm_100"}, "--kernel exists.*--language"),
         ({"language": "Fortran"}, r"`Fortran`; known: cpp \(C\+\+\), cuda.*triton \(Triton\)"),
-        ({"language": "HIP"}, "`HIP`; known:"),
         ({"task": "deploy"}, "`deploy`; known: write, optimize, baseline, profile, review, program, cuda_graph"),
         ({"architecture": "sm_70"}, "`sm_70`; known: cpu, gfx942, gfx950, sm_80 and newer, ampere"),
         ({"architecture": "gfx90a"}, "`gfx90a`"),

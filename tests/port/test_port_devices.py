@@ -47,5 +47,5 @@ def test_bad_names_are_one_sentence(here, text, words):
 
 def test_other_languages_are_refused():
     assert "cuda" in languages.names()
-    with pytest.raises(Misuse, match="compiles: flydsl, triton"):
+    with pytest.raises(Misuse, match="compiles: flydsl, hip, triton"):
         require_portable("cuda")

@@ -139,12 +139,17 @@ def parse_task(text: str, entries: Mapping[str, str] | None = None) -> str:
 
 
 def parse_language(text: str, languages: Sequence[Language]) -> str:
-    """Return the language that a user means; raises Misuse."""
+    """Return the language that a user means; raises Misuse, with the nearest one for some that nobody writes."""
     names = {
         key: language.name
         for language in languages
         for key in (_key(language.name), _key(language.title), *language.aliases)
     }
+    reasons = [
+        reason for language in languages for word, reason in language.unwritten.items() if word in _key(text)
+    ]
+    if reasons and _key(text) not in names:
+        raise Misuse(reasons[0])
     titles = sorted(f"{language.name} ({language.title})" for language in languages)
     return _look_up("language", text, names, titles)
 

@@ -135,6 +135,9 @@ class Language(ABC):
     """Its name in prose: `C++`."""
     aliases: tuple[str, ...] = ()
     """Other spellings by users, in lower case without spaces and punctuation except `+`."""
+    unwritten: Mapping[str, str] = MappingProxyType({})
+    """Languages that nobody writes in the lab and to which this one is the nearest: a word of users' spellings, in
+    the form of `aliases`, to the reason and what is near, in one sentence."""
     suffix: str
     """Ending of a version's file: `.cpp`, `.py`."""
     targets: tuple[str, ...]

@@ -85,6 +85,7 @@ def test_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
         (("--target", "z9"), 2, "Unknown target `z9`; known: a100, b200"),
         (("--target", "b200", "--arch", "sm_90"), 2, "Give --target or --arch, not both"),
         (("--language", "Fortran"), 2, "Unknown language `Fortran`"),
+        (("--language", "Triton (Tile-IR)"), 2, "`--language cutile` reaches the same compiler"),
         (("--task", "deploy"), 2, "Unknown task `deploy`"),
         (("--kernel", "gone.py"), 3, "gone.py does not exist"),
         (("--kernel", "exists"), 2, "`--kernel exists` does not say which language"),

@@ -71,7 +71,7 @@ def test_a_wrong_version_exits_with_1(called, monkeypatch):
     [
         (("softmax", "--to", "foo"), 2, "Unknown target `foo`"),
         (("softmax", "--to", ","), 2, "names no target"),
-        (("softmax", "--to", "gfx942", "--version", "cuda/v1"), 2, "compiles: flydsl, triton"),
+        (("softmax", "--to", "gfx942", "--version", "cuda/v1"), 2, "compiles: flydsl, hip, triton"),
         (("softmax", "--to", "gfx942", "--version", "triton/7"), 2, "is no version"),
         (("softmax", "--to", "gfx942", "--version", "triton/v99"), 3, "does not exist"),
         (("nothing", "--to", "gfx942"), 3, "No operator `nothing`"),

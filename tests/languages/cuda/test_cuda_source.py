@@ -6,8 +6,8 @@ import ast
 
 import pytest
 
-from warpsmith.languages.cuda import source as cuda_source
-from warpsmith.languages.cuda.source import lint_cuda, normalise_cuda, static_programs, with_line_numbers
+from warpsmith.languages.cuda.source import lint_cuda, static_programs
+from warpsmith.languages.shared.kernel_strings import kernel_strings, normalise_kernels, with_line_numbers
 
 HONEST = '''"""Doubles; clock64() in a docstring is nothing."""
 import functools
@@ -77,7 +77,7 @@ def test_finding_names_its_line(line, word):
 
 def test_what_does_not_parse_has_no_lint_cuda():
     assert lint_cuda("def run(x:") == []
-    assert normalise_cuda("def run(x: ") == "def run(x:"
+    assert normalise_kernels("def run(x: ") == "def run(x:"
 
 
 def test_comments_and_layout_of_the_kernels_do_not_count():
@@ -86,13 +86,13 @@ def test_comments_and_layout_of_the_kernels_do_not_count():
     )
     other = other.replace("Doubles;", "Twice;")
     assert other != HONEST
-    assert normalise_cuda(other) == normalise_cuda(HONEST)
-    assert normalise_cuda(HONEST.replace("2 * x", "3 * x")) != normalise_cuda(HONEST)
-    assert normalise_cuda(HONEST.replace("grid=1", "grid=2")) != normalise_cuda(HONEST)
+    assert normalise_kernels(other) == normalise_kernels(HONEST)
+    assert normalise_kernels(HONEST.replace("2 * x", "3 * x")) != normalise_kernels(HONEST)
+    assert normalise_kernels(HONEST.replace("grid=1", "grid=2")) != normalise_kernels(HONEST)
 
 
 def test_lines_of_the_file_are_named_where_its_strings_stand():
-    (text,) = cuda_source._cuda_strings(ast.parse(HONEST))
+    (text,) = kernel_strings(ast.parse(HONEST))
     lines = with_line_numbers(f"#define N 4\n{text}", HONEST, "v3.py").splitlines()
     first = HONEST.splitlines().index('SOURCE = r"""') + 1
     assert lines[:2] == ["#define N 4", f'#line {first} "v3.py"']

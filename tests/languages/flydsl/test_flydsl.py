@@ -15,6 +15,7 @@ from warpsmith.errors import MachineLacks, Misuse
 from warpsmith.languages.base import Assembles, Build, BuildFailed, Relaunches, SuppressesLaunches
 from warpsmith.languages.flydsl import language as flydsl
 from warpsmith.languages.flydsl.language import LANGUAGE
+from warpsmith.languages.shared import python_file
 
 
 @pytest.fixture
@@ -127,15 +128,15 @@ def test_what_is_missing_beside_the_package(monkeypatch):
 def test_a_device_is_one_of_a_pytorch_for_amd(monkeypatch, hip, available, there):
     cuda = SimpleNamespace(is_available=lambda: available)
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(version=SimpleNamespace(hip=hip), cuda=cuda))
-    assert flydsl.has_amd_device() is there
+    assert python_file.has_amd_device() is there
 
 
 def test_before_pytorch_is_imported_the_driver_tells(monkeypatch, tmp_path):
     monkeypatch.delitem(sys.modules, "torch", raising=False)
-    monkeypatch.setattr(flydsl, "_DRIVER", tmp_path / "kfd")
-    assert not flydsl.has_amd_device()
+    monkeypatch.setattr(python_file, "_AMD_DRIVER", tmp_path / "kfd")
+    assert not python_file.has_amd_device()
     (tmp_path / "kfd").touch()
-    assert flydsl.has_amd_device()
+    assert python_file.has_amd_device()
 
 
 def test_no_result_here_is_trusted(rmsnorm):

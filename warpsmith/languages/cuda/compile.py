@@ -17,7 +17,7 @@ from warpsmith.errors import SolutionFailed
 from warpsmith.languages.cuda import source as cuda_source
 from warpsmith.languages.cuda.fake_device import CudaLaunch, FakeKernel, fake_cuda_device
 from warpsmith.languages.cuda.language import describe_headers, header_folders, short_name
-from warpsmith.languages.shared import stamps
+from warpsmith.languages.shared import kernel_strings, stamps
 from warpsmith.languages.shared.compile_child import (
     CompileRequest,
     file_stems,
@@ -130,7 +130,7 @@ def _launches(request: CompileRequest) -> list[CudaLaunch]:
 
 def _complete(code: str, source: str, file: str) -> str:
     """Return a program with the lines of its file, and with a prelude if it stores stamps."""
-    code = cuda_source.with_line_numbers(code, source, file)
+    code = kernel_strings.with_line_numbers(code, source, file)
     return stamps.cuda_prelude(_SOME_ADDRESS) + code if stamps.stores_stamps(code) else code
 
 

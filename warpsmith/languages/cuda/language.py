@@ -22,7 +22,7 @@ from warpsmith.core.evaluation import Resources
 from warpsmith.languages.base import Build, Run, SourcePattern
 from warpsmith.languages.cuda import program_cache
 from warpsmith.languages.cuda import source as cuda_source
-from warpsmith.languages.shared import stamp_table, stamps
+from warpsmith.languages.shared import kernel_strings, stamp_table, stamps
 from warpsmith.languages.shared.compile_only import CompileOnly
 from warpsmith.languages.shared.disassembly import missing_triton
 from warpsmith.languages.shared.python_file import check_python_file, execute_file, has_cuda_device
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 _HEADERS = {"cudart": "nvidia-cuda-runtime", "cccl": "nvidia-cuda-cccl"}
 """NVIDIA's name of a folder of headers, and the package that brings it: `cuda_bf16.h` and the like, and CCCL's
 `cuda/ptx` and `cub`, which `cooperative_groups.h` needs too."""
+_NOT_HIP = r"\A(?![\s\S]*#\s*include\s*<hip/)"
+"""Beginning of a text without HIP's headers."""
 _CONTAINERS = (dict, list, tuple, set, _lru_cache_wrapper)
 
 
@@ -51,7 +53,7 @@ class Cuda(CompileOnly):
     product = "a CUDA C++ kernel"
     source_patterns = (
         SourcePattern((".cu", ".cuh")),
-        SourcePattern((".cpp", ".cc", ".cxx", ".c", ".h", ".hpp"), r"\b__global__\b"),
+        SourcePattern((".cpp", ".cc", ".cxx", ".c", ".h", ".hpp"), rf"{_NOT_HIP}[\s\S]*\b__global__\b"),
         SourcePattern((".py",), r"^\s*(import|from)\s+cuda\.core\b"),
     )
     packages = ("cuda-bindings", "cuda-core", "nvidia-cuda-nvrtc")
@@ -74,7 +76,7 @@ class Cuda(CompileOnly):
 
     def normalise(self, source: str) -> str:
         """Return the source without docstrings, layout and comments, those of the kernels included."""
-        return cuda_source.normalise_cuda(source)
+        return kernel_strings.normalise_kernels(source)
 
     def findings(self, source: str) -> list[str]:
         """List what a reviewer should look at in this source; a tripwire, not the defence."""
@@ -102,7 +104,7 @@ class Cuda(CompileOnly):
         """Return the file's `run`, in the worker process only; NVRTC's messages name lines of the file."""
         core: Any = importlib.import_module("cuda.core")
         path, original = build.artifact, core.Program
-        add_lines = partial(cuda_source.with_line_numbers, source=path.read_text(), file=path.name)
+        add_lines = partial(kernel_strings.with_line_numbers, source=path.read_text(), file=path.name)
         add_stamps = self._add_stamps
 
         class CachedProgram(original):  # type: ignore[misc, valid-type]

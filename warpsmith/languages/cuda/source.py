@@ -1,18 +1,17 @@
-"""Text of a CUDA C++ version, a Python file whose strings hold the kernels: lint, line numbers, starting file."""
+"""Text of a CUDA C++ version, a Python file whose strings hold the kernels: lint, programs, starting file."""
 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from warpsmith.core.definition import Definition
-from warpsmith.languages.shared.cpp_source import blank_tokens, lint_cpp, normalise_cpp
-from warpsmith.languages.shared.python_source import Finding, PythonLint, lint_python, normalise_python, sentences
+from warpsmith.languages.shared.cpp_source import lint_cpp
+from warpsmith.languages.shared.kernel_strings import holds_kernels, kernel_findings, string_findings
+from warpsmith.languages.shared.python_source import Finding, PythonLint, lint_python, sentences
 from warpsmith.languages.shared.signature import python_stub
 
-_KERNELS = re.compile(r"\b__(?:global|device)__\b|^\s*#\s*include\b", re.MULTILINE)
 _HOST: tuple[tuple[tuple[str, ...], str], ...] = (
     (("cuda.core.StreamOptions", "cuda.core.Event", "cuda.core.EventOptions", "cuda.core.graph"),
      "uses streams, events or graphs of its own"),
@@ -24,18 +23,6 @@ _HOST: tuple[tuple[tuple[str, ...], str], ...] = (
     (("cupy", "numba", "pycuda", "torch.cuda._compile_kernel"), "has another library launch kernels"),
 )  # fmt: skip
 _METHODS = {"create_stream", "create_event", "create_graph_builder"}
-_VARIABLE = r"__(?:device|managed)__\s+(?!(?:\w+\s+)*(?:const|constexpr|inline|__forceinline__)\b)[\w:<>, *&]+?"
-_DEVICE: tuple[tuple[str, str], ...] = (
-    (rf"^\s*(?:static\s+)?({_VARIABLE}\b\w+)\s*(?:\[[^\]]*\]\s*)*(?:=[^;]*)?;", "outlives the call"),
-    (r"\b(clock64|clock|__globaltimer)\s*\(", "reads a clock"),
-    (r"(<<<)", "launches kernels from the device"),
-    (r"(?<![\w.>:])(malloc|cudaMalloc)\s*\(", "allocates on the device"),
-)  # fmt: skip
-_DEVICE_TEXT: tuple[tuple[str, str], ...] = (
-    (r"(%(?:clock|clock64|globaltimer)\b)", "reads a clock"),
-    (r'^\s*(#\s*include\s*["<]/)', "reaches for files"),
-)
-"""Patterns that are searched in string literals too."""
 _NO_EFFECT_ON_SYNTAX = {
     "arch", "std", "include_path", "name", "lineinfo", "debug", "use_fast_math", "fma", "ftz", "prec_div",
     "prec_sqrt", "max_register_count", "ptxas_options", "restrict", "extra_device_vectorization", "split_compile",
@@ -51,19 +38,6 @@ class StaticProgram(NamedTuple):
     arch: str
 
 
-def normalise_cuda(source: str) -> str:
-    """Return the source without docstrings, layout and comments, those of the kernels included."""
-    plain = normalise_python(source)
-    try:
-        tree = ast.parse(plain)
-    except (SyntaxError, ValueError):
-        return plain
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and _KERNELS.search(node.value):
-            node.value = normalise_cpp(node.value)
-    return ast.unparse(tree)
-
-
 def lint_cuda(source: str) -> list[str]:
     """List what a reviewer should look at, one short sentence each with its line.
 
@@ -72,10 +46,10 @@ def lint_cuda(source: str) -> list[str]:
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
-        if not _KERNELS.search(source):
+        if not holds_kernels(source):
             return []
-        return _sorted_by_line({*lint_cpp(source), *sentences(_kernel_findings(source, 1))})
-    findings = sentences([*_host_findings(tree), *_device_findings(source, tree)])
+        return _sorted_by_line({*lint_cpp(source), *sentences(kernel_findings(source, 1))})
+    findings = sentences([*_host_findings(tree), *string_findings(source, tree)])
     return _sorted_by_line({*lint_python(source), *findings})
 
 
@@ -118,18 +92,6 @@ def compiled(name: str):
 '''
 
 
-def with_line_numbers(code: str, source: str, file: str) -> str:
-    """Insert `#line` before each of the file's strings in a program, so that messages name lines of the file."""
-    marks = []
-    for text in _cuda_strings(_parse(source)):
-        at, start = code.find(text), source.find(text)
-        if at >= 0 and start >= 0 and (at == 0 or code[at - 1] == "\n"):
-            marks.append((at, source.count("\n", 0, start) + 1))
-    for at, line in sorted(marks, reverse=True):
-        code = f'{code[:at]}#line {line} "{file}"\n{code[at:]}'
-    return code
-
-
 def static_programs(tree: ast.Module) -> list[StaticProgram]:
     """Return programs that can be read without running the file: its strings, no option that affects syntax."""
     strings = {
@@ -155,20 +117,6 @@ def static_programs(tree: ast.Module) -> list[StaticProgram]:
         for name in dict.fromkeys(names)
         if name in strings and std and arch
     ]
-
-
-def _parse(source: str) -> ast.Module:
-    try:
-        return ast.parse(source)
-    except (SyntaxError, ValueError):
-        return ast.Module([], [])
-
-
-def _cuda_strings(tree: ast.Module) -> Iterator[str]:
-    """Yield the strings that hold CUDA C++."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and _KERNELS.search(node.value):
-            yield node.value
 
 
 def _function_name(call: ast.Call) -> str:
@@ -204,22 +152,6 @@ def _host_findings(tree: ast.Module) -> Iterator[Finding]:
 
 def _is_launch(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and _function_name(node) in ("launch", "cuLaunchKernelEx", "cuLaunchKernel")
-
-
-def _device_findings(source: str, tree: ast.Module) -> Iterator[Finding]:
-    for text in _cuda_strings(tree):
-        first = source.count("\n", 0, max(source.find(text), 0)) + 1
-        yield from _kernel_findings(text, first)
-
-
-def _kernel_findings(text: str, first: int) -> Iterator[Finding]:
-    """Yield findings in CUDA C++ that begins at line `first` of its file."""
-    code, with_literals = blank_tokens(text, "comment", "literal"), blank_tokens(text, "comment")
-    searches = [(code, *tripwire) for tripwire in _DEVICE]
-    searches += [(with_literals, *tripwire) for tripwire in _DEVICE_TEXT]
-    for searched, pattern, reason in searches:
-        for match in re.finditer(pattern, searched, re.MULTILINE):
-            yield first + text.count("\n", 0, match.start(1)), " ".join(match[1].split()), reason
 
 
 def _sorted_by_line(findings: Iterable[str]) -> list[str]:

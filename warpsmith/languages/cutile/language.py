@@ -55,6 +55,11 @@ class _LaunchControl:
 
 
 _launches = _LaunchControl()
+_TILEIR = (
+    "Triton's TileIR back end is not written here, because no wheel on PyPI has it (nvtriton is an empty "
+    "placeholder, triton-tileir and flagtree are not there, FlagTree builds it from source): `--language cutile` "
+    "reaches the same compiler, `--language triton` has the same source."
+)
 
 
 class CuTile(CompileOnly):
@@ -63,6 +68,7 @@ class CuTile(CompileOnly):
     name = "cutile"
     title = "cuTile"
     aliases = ("cutiledsl", "cudatile")
+    unwritten = dict.fromkeys(("tileir", "nvtriton"), _TILEIR)
     suffix = ".py"
     targets = ("gpu",)
     architectures = ("sm_80+",)

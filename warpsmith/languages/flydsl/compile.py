@@ -9,9 +9,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from warpsmith.core.evaluation import Resources
-from warpsmith.languages.flydsl.assembly_text import KernelText, argument_types, launched_lds, split_assembly
+from warpsmith.languages.flydsl.assembly_text import argument_types, launched_lds
 from warpsmith.languages.flydsl.calls import compile_assembly, replaced_jit_calls
-from warpsmith.languages.shared.amd_metadata import describe_registers, read_register_use
+from warpsmith.languages.shared.amd_metadata import (
+    KernelText,
+    describe_registers,
+    read_register_use,
+    split_assembly,
+)
 from warpsmith.languages.shared.compile_child import (
     CompileRequest,
     file_stems,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -15,12 +14,9 @@ from warpsmith.languages.base import Build, Listing, Run, SourcePattern
 from warpsmith.languages.flydsl import source as flydsl_source
 from warpsmith.languages.shared.compile_only import CompileOnly, read_listings
 from warpsmith.languages.shared.fake_device import AMD_ARCHITECTURES
-from warpsmith.languages.shared.python_file import check_python_file, execute_file
+from warpsmith.languages.shared.python_file import check_python_file, execute_file, has_amd_device
 from warpsmith.languages.shared.python_source import normalise_python
 from warpsmith.packages import install_command
-
-_DRIVER = Path("/dev/kfd")
-"""Device file of AMD's driver."""
 
 _ERROR = re.compile(r"\b\w*(?:Error|Exception): ")
 
@@ -147,9 +143,3 @@ def is_installed(name: str) -> bool:
     """Return True if a package is installed; a mere folder of that name, such as that of the versions, is none."""
     spec = find_spec(name)
     return spec is not None and spec.origin is not None
-
-
-def has_amd_device() -> bool:
-    """Return True if there is an AMD GPU; PyTorch is asked only if it is imported already."""
-    torch = sys.modules.get("torch")
-    return bool(torch.version.hip and torch.cuda.is_available()) if torch is not None else _DRIVER.exists()

@@ -14,6 +14,9 @@ from warpsmith.core.definition import Definition
 from warpsmith.languages.base import Build, BuildFailed
 from warpsmith.languages.shared.python_source import signature_fault
 
+_AMD_DRIVER = Path("/dev/kfd")
+"""Device file of AMD's driver."""
+
 _numbers = itertools.count()
 
 
@@ -53,6 +56,12 @@ def has_cuda_device() -> bool:
     """Return True if there is a CUDA device; PyTorch is asked only if it is imported already."""
     torch = sys.modules.get("torch")
     return bool(torch.cuda.is_available()) if torch is not None else Path("/dev/nvidiactl").exists()
+
+
+def has_amd_device() -> bool:
+    """Return True if there is an AMD GPU; PyTorch is asked only if it is imported already."""
+    torch = sys.modules.get("torch")
+    return bool(torch.version.hip and torch.cuda.is_available()) if torch is not None else _AMD_DRIVER.exists()
 
 
 def is_importable(name: str) -> bool:

@@ -1,0 +1,1 @@
+"""HIP C++ for AMD's GPUs."""
