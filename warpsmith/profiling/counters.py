@@ -38,8 +38,8 @@ class Launch(Model):
     seconds: float = Field(gt=0)
     """Device time in seconds while it was profiled; not a benchmark."""
     values: dict[str, float]
-    """Value by metric name; the names are those of `warpsmith.core.metrics.METRICS`, and for AMD's tools also those
-    of `warpsmith.profiling.rocprof.shares.SHARES`."""
+    """Value by metric name; the names are those of `warpsmith.core.metrics.METRICS`, and for AMD's tools also
+    those of `warpsmith.profiling.rocprof.shares.SHARES`."""
     absent: tuple[str, ...] = ()
     """Names of metrics whose counters are missing or NaN in the report."""
     advice: tuple[Advice, ...] = ()

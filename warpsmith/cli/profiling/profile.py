@@ -33,7 +33,8 @@ def profile_command(
         str, typer.Option(help="kernel; or trace, for a whole script under torch.profiler.")
     ] = "kernel",
     report: Annotated[
-        Path | None, typer.Option(help="Explain this .ncu-rep, or a folder or file of rocprofv3 or rocprof-compute.")
+        Path | None,
+        typer.Option(help="Explain this .ncu-rep, or a folder or file of rocprofv3 or rocprof-compute."),
     ] = None,
     kernel: Annotated[
         str | None, typer.Option(help="With --report: only launches whose kernel name contains this.")
@@ -149,7 +150,7 @@ def _explain_amd_report(project: Project, path: Path, kernel: str | None, as_jso
 
 
 def _peak_bandwidth(project: Project, device: str) -> float | None:
-    """Return the bandwidth of a device's memory in GB/s from its hardware page, or None without a page or value."""
+    """Return the bandwidth of a device's memory in GB/s from its hardware page, or None if no page gives it."""
     from warpsmith.knowledge.hardware import read_targets
 
     pages = [page for page in read_targets(project).values() if device in (page.name, *page.aliases)]

@@ -32,7 +32,8 @@ def describe_amd_summary(summary: AmdSummary) -> str:
 def _row(kernel: KernelSummary) -> str:
     shares = (kernel.values.get(name) for name in _COLUMNS)
     cells = ("UNKNOWN" if share is None else f"{share:.1f}".removesuffix(".0") for share in shares)
-    return f"| {' | '.join((format.inline(_name(kernel)), format.seconds(kernel.seconds), *cells, kernel.bottleneck))} |"
+    row = (format.inline(_name(kernel)), format.seconds(kernel.seconds), *cells, kernel.bottleneck)
+    return f"| {' | '.join(row)} |"
 
 
 def _name(kernel: KernelSummary) -> str:

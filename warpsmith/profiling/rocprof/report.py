@@ -1,4 +1,4 @@
-"""Read AMD's profiles into counters: rocprofv3's CSV files, database and thread trace, and rocprof-compute's folder.
+"""Read AMD's profiles into counters: CSV files, database and thread trace of rocprofv3, files of rocprof-compute.
 
 It was written from AMD's documentation, source code and published files, and has never run on an AMD machine.
 """
@@ -246,5 +246,8 @@ def _gpu(agent: str, gpus: list[CsvRow]) -> CsvRow:
 
 def _hash(run: _RunFiles) -> str:
     """Return the file's own hash; of several files, the hash of their hashes."""
-    hashes = [files.file_sha256(file) for file in (*run.counters, *run.kernels, *run.agents, *run.traces, *run.databases, *run.workloads)]
+    hashes = [
+        files.file_sha256(file)
+        for file in (*run.counters, *run.kernels, *run.agents, *run.traces, *run.databases, *run.workloads)
+    ]
     return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()

@@ -1,7 +1,8 @@
 """Shares that AMD's symptoms read: how busy a unit is and what waves wait for, in percent, from AMD's counters.
 
 The formulas are those of ROCm Compute Profiler (analysis configuration of gfx942) and of rocprofiler-sdk's
-counter_defs.yaml. GRBM_GUI_ACTIVE is added up over the XCDs, so a compute unit's cycles are that sum over their number.
+counter_defs.yaml. GRBM_GUI_ACTIVE is added up over the XCDs, so a compute unit's cycles are that sum over their
+number.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable, Mapping
 from warpsmith.profiling.formula import Formula, FormulaTable, derive_values, percent_of, ratio
 
 UNITS, XCDS, BANDWIDTH, CLOCK = MACHINE = ("Cu_Count", "Num_Xcc", "Hbm_Bandwidth", "Max_Engine_Clk_Fcompute")
-"""Values of the device: number of compute units and of XCDs, the peak of HBM in GB/s and the highest clock in MHz."""
+"""Values of the device: numbers of compute units and XCDs, peak of HBM in GB/s, highest clock in MHz."""
 
 BYTES, BLOCKS, SECONDS = "dram_bytes", "blocks", "Seconds"
 """Values of the launch: bytes beyond L2, blocks of the grid, and its time."""

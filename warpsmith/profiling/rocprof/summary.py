@@ -11,7 +11,7 @@ from warpsmith.core.base import Model, Sha256
 from warpsmith.profiling.counters import Counters, Launch
 from warpsmith.profiling.formula import derive_values
 from warpsmith.profiling.rocprof.metrics import TABLE
-from warpsmith.profiling.rocprof.shares import BANDWIDTH, SECONDS, SHARES
+from warpsmith.profiling.rocprof.shares import BANDWIDTH, BYTES, SECONDS, SHARES
 from warpsmith.profiling.rocprof.symptoms import RED, SYMPTOMS, AmdSymptom
 
 UNKNOWN = "UNKNOWN"
@@ -20,6 +20,7 @@ UNKNOWN = "UNKNOWN"
 NONE = "none named"
 """Bottleneck of a kernel for which no evaluated rule applies."""
 
+_PEAK = "the peak bandwidth: no hardware page has the device's name"
 _TRACED = "a thread trace (--att)"
 
 
@@ -52,7 +53,7 @@ class UnknownSymptom(Model):
     bottleneck: str
     """Name of the bottleneck that remains UNKNOWN."""
     collect: str
-    """What to collect to know it."""
+    """Counters, or whatever else, to collect."""
 
 
 class KernelSummary(Model):
@@ -67,7 +68,7 @@ class KernelSummary(Model):
     bottleneck: str
     """Name of the bottleneck; `UNKNOWN` or `none named` if there is none."""
     sentence: str
-    """What the values say, in one or two sentences."""
+    """Cause in one sentence, or the reason why none is named."""
     findings: tuple[AmdFinding, ...]
     """Symptoms that are present, the bottleneck first."""
     unknown: tuple[UnknownSymptom, ...]
@@ -146,7 +147,7 @@ def _with_peak(launch: Launch, peak: float | None) -> dict[str, float]:
 
 
 def _rank(symptom: AmdSymptom, values: Mapping[str, float]) -> tuple[int, float]:
-    """Return the place of a symptom: a cause before general waiting, and a unit near its peak before all others."""
+    """Return the place of a symptom: causes before general waiting, and a share near 100 % before all others."""
     value = values[symptom.metric]
     if symptom.general:
         return 2, 0.0
@@ -185,13 +186,15 @@ def _without_finding(evaluated: Sequence[AmdSymptom], values: Mapping[str, float
 
 def _unknown(symptom: AmdSymptom, values: Mapping[str, float]) -> UnknownSymptom:
     missing = [need for need in symptom.needs if need not in values]
-    return UnknownSymptom(bottleneck=symptom.bottleneck, collect=", ".join(map(_collect, missing)))
+    return UnknownSymptom(
+        bottleneck=symptom.bottleneck, collect=", ".join(_collect(need, values) for need in missing)
+    )
 
 
-def _collect(metric: str) -> str:
+def _collect(metric: str, values: Mapping[str, float]) -> str:
     """Return the counters of a metric's first formula, or what else measures it."""
     if metric == "hbm_pct":
-        return "FETCH_SIZE, WRITE_SIZE and a device with a hardware page"
+        return _PEAK if BYTES in values else " ".join(TABLE[BYTES][0].needs)
     if metric == "blocks_per_unit":
         return "*_agent_info.csv"
     formulas = SHARES.get(metric) or TABLE.get(metric)

@@ -1,7 +1,7 @@
 """Symptoms of kernels on AMD's GPUs: a share, a threshold with its source, the bottleneck's name and what to do.
 
-AMD publishes one threshold for shares of a peak: yellow over 50 %, red over 90 %. Where AMD publishes none, the table
-says whose number it is. A share that was not measured is UNKNOWN: no rule guesses it.
+AMD publishes one threshold for shares of a peak: yellow over 50 %, red over 90 %. Where AMD publishes none, the
+table says whose number it is. A share that was not measured is UNKNOWN: no rule guesses it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class AmdSymptom(NamedTuple):
     entry: str
     """Id of the knowledge entry with instructions."""
     source: str
-    """Where the threshold or the meaning of the share comes from."""
+    """Document that the threshold or the meaning of the share comes from."""
     below: bool = False
     """True if the rule applies below its threshold."""
     guard: str = ""
@@ -99,7 +99,8 @@ SYMPTOMS: tuple[AmdSymptom, ...] = (
     AmdSymptom(
         "l1-stall", "memory: vL1D waits for L2", "l1_stall_pct", YELLOW,
         "The vector L1 cache is stalled on data from L2 for {value} % of its cycles.",
-        "reuse data in registers or LDS, and load neighbouring addresses in neighbouring lanes", "coalesced-access",
+        "reuse data in registers or LDS, and load neighbouring addresses in neighbouring lanes",
+        "coalesced-access",
         f"{_MODEL}, vector L1 cache (Stalled on L2 Data); {_COLOURS}",
     ),
     AmdSymptom(

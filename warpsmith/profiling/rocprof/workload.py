@@ -1,7 +1,7 @@
 """Read the folder of a `rocprof-compute profile` run: `pmc_perf.csv`, and the device in `sysinfo.csv`.
 
-One row of `pmc_perf.csv` is one launch, with every counter in a column. Columns such as `TCC_HIT[3]` are channels of
-the L2 and are left out: their sum has a column of its own.
+One row of `pmc_perf.csv` is one launch, with every counter in a column. Columns such as `TCC_HIT[3]` are channels
+of the L2 and are left out: their sum has a column of its own.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ COUNTERS, SYSTEM = "pmc_perf.csv", "sysinfo.csv"
 """Names of its files."""
 
 _LAUNCH = {
-    "Dispatch_ID": "Dispatch_Id", "GPU_ID": "Agent_Id", "Grid_Size": "Grid_Size", "Workgroup_Size": "Workgroup_Size",
-    "LDS_Per_Workgroup": "LDS_Block_Size", "Scratch_Per_Workitem": "Scratch_Size", "Arch_VGPR": "VGPR_Count",
+    "Dispatch_ID": "Dispatch_Id", "GPU_ID": "Agent_Id", "Grid_Size": "Grid_Size",
+    "Workgroup_Size": "Workgroup_Size", "LDS_Per_Workgroup": "LDS_Block_Size",
+    "Scratch_Per_Workitem": "Scratch_Size", "Arch_VGPR": "VGPR_Count",
     "Accum_VGPR": "Accum_VGPR_Count", "Kernel_Name": "Kernel_Name", START: START, END: END,
 }  # fmt: skip
 _DEVICE = {"gpu_arch": "Name", "gpu_model": "Product_Name", "cu_per_gpu": "Cu_Count", "num_xcd": "Num_Xcc",
