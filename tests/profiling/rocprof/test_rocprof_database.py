@@ -64,7 +64,10 @@ def test_kernels_alone_are_launches_without_counters(tmp_path: Path):
     assert "memory_wait_pct" in launch.absent
 
 
-@pytest.mark.parametrize("change", ["DROP TABLE kernels", "UPDATE rocpd_info_agent SET extdata = '{'"])
+@pytest.mark.parametrize(
+    "change",
+    ["DROP TABLE kernels", "UPDATE rocpd_info_agent SET extdata = '{'", "UPDATE kernels SET start = NULL"],
+)
 def test_another_schema_or_a_damaged_database(tmp_path: Path, change: str):
     path = write_database(tmp_path / "r.db")
     with closing(sqlite3.connect(path)) as database, database:

@@ -96,7 +96,13 @@ def test_a_kernel_trace_alone_is_read(tmp_path: Path):
 
 @pytest.mark.parametrize(
     ("old", "new", "words"),
-    [("Arch_VGPR", "VGPR", "lacks the columns Arch_VGPR"), (",65536", ",many", "at line 2")],
+    [
+        ("Arch_VGPR", "VGPR", "lacks the columns Arch_VGPR"),
+        (",65536", ",many", "damaged at line 2"),
+        (",256,", ",0,", "damaged at line 2"),
+        (",256,", ",", "damaged at line 2"),
+        (",256,", ",256,256,", "damaged at line 2"),
+    ],
 )
 def test_a_damaged_file_of_rocprof_compute(tmp_path: Path, old: str, new: str, words: str):
     path = tmp_path / "pmc_perf.csv"

@@ -57,8 +57,10 @@ def read_database(path: Path) -> Tables:
 
 
 def _rows(database: sqlite3.Connection, view: str, columns: Mapping[str, str]) -> Iterator[CsvRow]:
-    """Yield the rows of a view; a column without a value is left out."""
+    """Yield the rows of a view, without empty registers; raise ValueError for another column without a value."""
     for row in database.execute(f"SELECT * FROM {view}"):
+        if any(row[name] is None for title, name in columns.items() if title not in _REGISTERS):
+            raise ValueError(f"a row of {view} has an empty column")
         yield {title: str(row[name]) for title, name in columns.items() if row[name] is not None}
 
 

@@ -15,11 +15,12 @@ from warpsmith.profiling.rocprof.tables import END, START, CsvRow, Tables
 COUNTERS, SYSTEM = "pmc_perf.csv", "sysinfo.csv"
 """Names of its files."""
 
+_NAME = "Kernel_Name"
 _LAUNCH = {
     "Dispatch_ID": "Dispatch_Id", "GPU_ID": "Agent_Id", "Grid_Size": "Grid_Size",
     "Workgroup_Size": "Workgroup_Size", "LDS_Per_Workgroup": "LDS_Block_Size",
     "Scratch_Per_Workitem": "Scratch_Size", "Arch_VGPR": "VGPR_Count",
-    "Accum_VGPR": "Accum_VGPR_Count", "Kernel_Name": "Kernel_Name", START: START, END: END,
+    "Accum_VGPR": "Accum_VGPR_Count", _NAME: _NAME, START: START, END: END,
 }  # fmt: skip
 _DEVICE = {"gpu_arch": "Name", "gpu_model": "Product_Name", "cu_per_gpu": "Cu_Count", "num_xcd": "Num_Xcc",
            "hbm_bw": "Hbm_Bandwidth", "max_sclk": "Max_Engine_Clk_Fcompute"}  # fmt: skip
@@ -33,11 +34,10 @@ def read_workload(path: Path) -> Tables:
     """
     counters: list[CsvRow] = []
     for line, row in enumerate(_csv(path, tuple(_LAUNCH)), 2):
-        launch = {title: row[name] for name, title in _LAUNCH.items()}
         try:
-            launch |= {time: str(_integer(row[time])) for time in (START, END)}
+            launch = _launch(row)
             counters += [launch | counter for counter in _counters(row)]
-        except (ValueError, TypeError):
+        except ValueError:
             raise Misuse(f"{path} is damaged at line {line}: profile again.") from None
     system = path.with_name(SYSTEM)
     agents = _csv(system, ("gpu_arch",)) if system.is_file() else []
@@ -53,6 +53,16 @@ def _csv(path: Path, columns: tuple[str, ...]) -> list[CsvRow]:
         return list(reader)
 
 
+def _launch(row: CsvRow) -> CsvRow:
+    """Return the columns of a launch; raise ValueError if the row does not match the header or a number is bad."""
+    if None in row or None in row.values():
+        raise ValueError(row)
+    numbers = {title: str(_integer(row[name])) for name, title in _LAUNCH.items() if title != _NAME}
+    if int(numbers["Workgroup_Size"]) < 1:
+        raise ValueError(row)
+    return numbers | {_NAME: row[_NAME]}
+
+
 def _counters(row: CsvRow) -> list[CsvRow]:
     """Return one row for each counter; an empty cell is a counter that was not read."""
     return [
@@ -63,7 +73,7 @@ def _counters(row: CsvRow) -> list[CsvRow]:
 
 
 def _integer(text: str) -> int:
-    """Return a time in nanoseconds; a spreadsheet may have turned it into `8.1E+14`, which has no digits left."""
+    """Return a whole number, also one that was written as `16384.0`."""
     return int(text) if text.isdigit() else int(float(text))
 
 
