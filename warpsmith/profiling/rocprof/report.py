@@ -20,6 +20,7 @@ from warpsmith.profiling.report_file import report_path
 from warpsmith.profiling.rocprof import database, shares, thread_trace, workload
 from warpsmith.profiling.rocprof.metrics import BLOCKS, COLUMNS, TABLE, THREADS
 from warpsmith.profiling.rocprof.tables import END, START, CsvRow, Tables, csv_rows
+from warpsmith.profiling.rocprof.wave_states import state_files
 
 COUNTERS, KERNELS, AGENTS = "counter_collection.csv", "kernel_trace.csv", "agent_info.csv"
 """Endings of the names of rocprofv3's CSV files."""
@@ -246,8 +247,17 @@ def _gpu(agent: str, gpus: list[CsvRow]) -> CsvRow:
 
 def _hash(run: _RunFiles) -> str:
     """Return the file's own hash; of several files, the hash of their hashes."""
+    states = (file for trace in run.traces for file in state_files(thread_trace.wave_state_folder(trace)))
     hashes = [
         files.file_sha256(file)
-        for file in (*run.counters, *run.kernels, *run.agents, *run.traces, *run.databases, *run.workloads)
+        for file in (
+            *run.counters,
+            *run.kernels,
+            *run.agents,
+            *run.traces,
+            *run.databases,
+            *run.workloads,
+            *states,
+        )
     ]
     return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()

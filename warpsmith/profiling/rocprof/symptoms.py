@@ -172,6 +172,18 @@ SYMPTOMS: tuple[AmdSymptom, ...] = (
         "meet less often, with equal work before each barrier", "excess-synchronization", _NCU,
     ),
     AmdSymptom(
+        "traced-wait", "latency: traced waves wait", "traced_wait_pct", YELLOW,
+        "Traced waves wait for {value} % of their cycles, whatever for.",
+        "keep more loads in flight, and see which s_waitcnt the trace's instructions name",
+        "memory-level-parallelism", f"ROCprofiler-SDK, thread trace (wave state WAIT); {_COLOURS}", general=True,
+    ),
+    AmdSymptom(
+        "traced-stall", "latency: traced waves cannot issue", "traced_stall_pct", YELLOW,
+        "Traced waves are stalled for {value} % of their cycles: the unit of their next instruction is busy.",
+        "issue fewer instructions to the busiest unit", "fewer-instructions-per-element",
+        f"ROCprofiler-SDK, thread trace (wave state STALL); {_COLOURS}", general=True,
+    ),
+    AmdSymptom(
         "issue-wait", "latency: issue", "issue_wait_pct", YELLOW,
         "Waves cannot issue for {value} % of their cycles: a pipe pushes back, or another wave has the slot.",
         "issue fewer instructions to the busiest pipe", "fewer-instructions-per-element",
