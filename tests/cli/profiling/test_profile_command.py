@@ -123,6 +123,7 @@ def test_a_report_of_an_amd_gpu_names_its_bottleneck(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "**Bottleneck: memory: vL1D waits for L2.**" in done.stdout
     assert "\n- memory: vL1D returns data too slowly: MemUnitStalled\n" in done.stdout
+    assert done.stdout.count("a thread trace (--att)") == 1
     as_json = json.loads(profile("--report", report, "--json", at=tmp_path).stdout)
     assert as_json["kernels"][0]["bottleneck"] == "memory: vL1D waits for L2"
 

@@ -50,8 +50,11 @@ def _findings(kernel: KernelSummary) -> Iterator[str]:
 
 
 def _unknown(kernel: KernelSummary) -> Iterator[str]:
-    """Yield what was not measured, with the counters that measure it."""
-    if kernel.unknown:
-        yield "UNKNOWN, because these were not collected:"
+    """Yield what was not measured, on one line for each thing that measures it."""
+    by_need: dict[str, list[str]] = {}
     for symptom in kernel.unknown:
-        yield f"- {symptom.bottleneck}: {symptom.collect}"
+        by_need.setdefault(symptom.collect, []).append(symptom.bottleneck)
+    if by_need:
+        yield "UNKNOWN, with what measures it:"
+    for need, bottlenecks in by_need.items():
+        yield f"- {'; '.join(bottlenecks)}: {need}"
