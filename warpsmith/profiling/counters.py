@@ -38,7 +38,8 @@ class Launch(Model):
     seconds: float = Field(gt=0)
     """Device time in seconds while it was profiled; not a benchmark."""
     values: dict[str, float]
-    """Value by metric name; the names are those of `warpsmith.core.metrics.METRICS`."""
+    """Value by metric name; the names are those of `warpsmith.core.metrics.METRICS`, and for AMD's tools also
+    those of `warpsmith.profiling.rocprof.shares.SHARES`."""
     absent: tuple[str, ...] = ()
     """Names of metrics whose counters are missing or NaN in the report."""
     advice: tuple[Advice, ...] = ()
@@ -48,7 +49,7 @@ class Launch(Model):
 class Counters(Model):
     """The launches of one profiler report."""
 
-    tool: Literal["ncu", "rocprofv3"]
+    tool: Literal["ncu", "rocprofv3", "rocprof-compute"]
     """Profiler that wrote the report."""
     report: str
     """Path of the report, relative to the project if it lies inside."""

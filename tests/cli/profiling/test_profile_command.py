@@ -115,3 +115,20 @@ def test_a_script_is_traced(tmp_path):
     assert "an-argument" in done.stderr
     assert "Trace: .warpsmith/traces/step/" in done.stderr
     assert "mm" in done.stdout
+
+
+def test_a_report_of_an_amd_gpu_names_its_bottleneck(tmp_path):
+    report = ROOT / "tests" / "data" / "rocprof" / "compute" / "kernel_mi200"
+    done = profile("--report", report, at=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "**Bottleneck: memory: vL1D waits for L2.**" in done.stdout
+    assert "\n- memory: vL1D returns data too slowly: MemUnitStalled\n" in done.stdout
+    assert done.stdout.count("a thread trace (--att)") == 1
+    as_json = json.loads(profile("--report", report, "--json", at=tmp_path).stdout)
+    assert as_json["kernels"][0]["bottleneck"] == "memory: vL1D waits for L2"
+
+
+def test_the_peak_of_hbm_comes_from_the_devices_page(tmp_path):
+    report = ROOT / "tests" / "data" / "rocprof" / "passes"
+    done = profile("--report", report, "--kernel", "row_softmax", at=tmp_path)
+    assert "**Bottleneck: memory: HBM bandwidth.**" in done.stdout, done.stderr

@@ -15,6 +15,7 @@ from warpsmith.profiling.report_file import select_launches
 from warpsmith.profiling.rocprof import report as rocprof
 from warpsmith.profiling.rocprof import thread_trace as rocprof_att
 from warpsmith.profiling.rocprof.metrics import TABLE
+from warpsmith.profiling.rocprof.shares import SHARES
 from warpsmith.profiling.rocprof.thread_trace import ThreadTrace, TracedInstruction
 
 DATA = Path(__file__).parents[2] / "data" / "rocprof"
@@ -26,7 +27,8 @@ FIRST = "pmc_1/218_counter_collection.csv"
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Both samples, to change."""
-    shutil.copytree(DATA, tmp_path, dirs_exist_ok=True)
+    for sample in (PASSES, TRACE):
+        shutil.copytree(sample, tmp_path / sample.name)
     return tmp_path
 
 
@@ -59,6 +61,10 @@ BY_HAND = {
     "threads_per_instruction": 32,
     "atomics_per_request": 0.0,
     "instructions": 9e6,
+    "mfma_pct": 55.5,
+    "resident_pct": 25.0,
+    "blocks_per_unit": 32 * 32 / 304,
+    "valu_pct": 30.0,
 }
 
 
@@ -68,7 +74,7 @@ def test_the_values_are_those_of_both_passes(gemm: Launch):
 
 def test_every_other_name_is_absent(gemm: Launch):
     counted = set(COUNTED) - {"traffic_amplification", "launch_count"}
-    assert set(gemm.absent) == counted - set(BY_HAND)
+    assert set(gemm.absent) == (counted | set(SHARES)) - set(BY_HAND)
     assert set(TABLE) == counted | {"registers_per_thread", "shared_bytes", "spill_bytes"} <= set(METRICS)
 
 
@@ -279,9 +285,9 @@ def test_what_is_not_there(tmp_path: Path):
         rocprof.read_rocprof_report(tmp_path / "none")
     with pytest.raises(MissingInput, match="contains no counters: collect them with `rocprofv3"):
         rocprof.read_rocprof_report(tmp_path)
-    (tmp_path / "results.db").write_bytes(b"SQLite")
+    (tmp_path / "results.json").write_text("{}")
     with pytest.raises(Misuse, match=r"not a \*counter_collection.csv"):
-        rocprof.read_rocprof_report(tmp_path / "results.db")
+        rocprof.read_rocprof_report(tmp_path / "results.json")
 
 
 @pytest.mark.parametrize("place", ["219_counter_collection.csv", "other/219_counter_collection.csv"])

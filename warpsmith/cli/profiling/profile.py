@@ -33,7 +33,8 @@ def profile_command(
         str, typer.Option(help="kernel; or trace, for a whole script under torch.profiler.")
     ] = "kernel",
     report: Annotated[
-        Path | None, typer.Option(help="Explain this .ncu-rep or rocprofv3 output, made on any machine.")
+        Path | None,
+        typer.Option(help="Explain this .ncu-rep, or a folder or file of rocprofv3 or rocprof-compute."),
     ] = None,
     kernel: Annotated[
         str | None, typer.Option(help="With --report: only launches whose kernel name contains this.")
@@ -122,10 +123,11 @@ def _explain_report(project: Project, path: Path, kernel: str | None, as_json: b
     from warpsmith.driver.answers.profile import describe_profile
     from warpsmith.profiling.ncu import report as ncu_report
     from warpsmith.profiling.report_file import select_launches
-    from warpsmith.profiling.rocprof import report as rocprof
 
-    ncu = path.suffix == ".ncu-rep"
-    counted = (ncu_report.read_ncu_report if ncu else rocprof.read_rocprof_report)(path, project.root)
+    if path.suffix != ".ncu-rep":
+        _explain_amd_report(project, path, kernel, as_json)
+        return
+    counted = ncu_report.read_ncu_report(path, project.root)
     counted = select_launches(counted, kernel) if kernel else counted
     summary = explain.explain_report(counted)
     if as_json:
@@ -133,6 +135,29 @@ def _explain_report(project: Project, path: Path, kernel: str | None, as_json: b
     else:
         architecture = counted.hottest.architecture or "unknown"
         console.out(describe_profile(summary, "report", architecture.replace("_", "-"), None))
+
+
+def _explain_amd_report(project: Project, path: Path, kernel: str | None, as_json: bool) -> None:
+    from warpsmith.cli.profiling.rocprof_text import describe_amd_summary
+    from warpsmith.profiling.report_file import select_launches
+    from warpsmith.profiling.rocprof.report import read_rocprof_report
+    from warpsmith.profiling.rocprof.summary import summarize_report
+
+    counted = read_rocprof_report(path, project.root)
+    counted = select_launches(counted, kernel) if kernel else counted
+    summary = summarize_report(counted, _peak_bandwidth(project, counted.hottest.device))
+    console.out_json(summary) if as_json else console.out(describe_amd_summary(summary))
+
+
+def _peak_bandwidth(project: Project, device: str) -> float | None:
+    """Return the bandwidth of a device's memory in GB/s from its hardware page, or None if no page gives it."""
+    from warpsmith.knowledge.hardware import read_targets
+
+    pages = [page for page in read_targets(project).values() if device in (page.name, *page.aliases)]
+    figure = pages[0].figures.get("memory_bandwidth") if pages else None
+    if figure is None or isinstance(figure.value, str) or figure.unit != "TB/s":
+        return None
+    return 1000 * figure.value
 
 
 def _print_diff(project: Project, campaign: str | None, names: tuple[str, str], as_json: bool) -> None:

@@ -1,15 +1,14 @@
-"""Read rocprofv3's files (AMD) into counters: counter collection, kernel trace, agent info and thread trace.
+"""Read AMD's profiles into counters: CSV files, database and thread trace of rocprofv3, files of rocprof-compute.
 
-It was written from AMD's documentation and source code and has never run on an AMD machine.
+It was written from AMD's documentation, source code and published files, and has never run on an AMD machine.
 """
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,19 +17,20 @@ from warpsmith.errors import MissingInput, Misuse
 from warpsmith.profiling.counters import Counters, Launch
 from warpsmith.profiling.formula import derive_values
 from warpsmith.profiling.report_file import report_path
-from warpsmith.profiling.rocprof import thread_trace
+from warpsmith.profiling.rocprof import database, shares, thread_trace, workload
 from warpsmith.profiling.rocprof.metrics import BLOCKS, COLUMNS, TABLE, THREADS
+from warpsmith.profiling.rocprof.tables import END, START, CsvRow, Tables, csv_rows
+from warpsmith.profiling.rocprof.wave_states import state_files
 
 COUNTERS, KERNELS, AGENTS = "counter_collection.csv", "kernel_trace.csv", "agent_info.csv"
-"""Endings of the names of its CSV files."""
+"""Endings of the names of rocprofv3's CSV files."""
+
+DATABASE = ".db"
+"""Ending of the name of rocprofv3's database."""
 
 _COLLECT = "`rocprofv3 --kernel-trace --pmc COUNTER... --output-format csv -- PROGRAM`"
 _PASS = re.compile(r"(pmc|pass)_\d+")
 _AGENT = re.compile(r"(?:Agent )?(\d+)")
-_START, _END = "Start_Timestamp", "End_Timestamp"
-
-CsvRow = dict[str, str]
-"""One row of a CSV file, by column."""
 
 LaunchKey = tuple[int, str]
 """Key of a launch: number of the dispatch, and the kernel's name."""
@@ -42,7 +42,7 @@ class _LaunchData(NamedTuple):
     key: LaunchKey
     """Key of the launch."""
     counted: list[CsvRow]
-    """Rows of the counters; empty if only a thread trace contains the launch."""
+    """Rows of the counters; empty if only a thread trace or a kernel trace contains the launch."""
     timed: CsvRow | None
     """Row of the kernel trace."""
     stalls: dict[str, float]
@@ -62,27 +62,33 @@ class _RunFiles(NamedTuple):
     """Files that describe the devices."""
     traces: tuple[Path, ...]
     """Thread traces, one for each dispatch."""
+    databases: tuple[Path, ...] = ()
+    """Databases, which contain all of it but thread traces."""
+    workloads: tuple[Path, ...] = ()
+    """Counter files of rocprof-compute."""
 
 
 def read_rocprof_report(path: Path, project_root: Path | None = None) -> Counters:
     """Read the launches of one run, merged over its passes (folders `pmc_1`, `pmc_2`... or `pass_1`...).
 
     Args:
-        path: a folder that rocprofv3 wrote, or one `*_counter_collection.csv`, read with the files of its prefix.
+        path: a folder that rocprofv3 or rocprof-compute wrote; one `*_counter_collection.csv` or
+            `*_kernel_trace.csv`, read with the files of its prefix; a database; or one `pmc_perf.csv`.
         project_root: folder that the report's path is made relative to if it lies inside.
 
     Raises:
-        MissingInput: there is no such file or folder, or it contains neither counters nor a thread trace.
+        MissingInput: there is no such file or folder, or it contains neither launches nor a thread trace.
         Misuse: a file lacks columns or times, has a value that
         is not a number, or the folder contains several runs.
     """
     run = _run(path)
-    launches = _launch_data(run)
+    tables = _tables(run)
+    launches = _launch_data(run, tables)
     if not launches:
         raise MissingInput(f"{path} contains no counters: collect them with {_COLLECT}.")
-    gpus = _gpus(run)
+    gpus = [row for row in tables.agents if row["Agent_Type"] == "GPU"]
     return Counters(
-        tool="rocprofv3",
+        tool="rocprof-compute" if run.workloads else "rocprofv3",
         report=report_path(path, project_root),
         sha256=_hash(run),
         launches=tuple(_launch(index, data, gpus, path) for index, data in enumerate(launches)),
@@ -92,16 +98,31 @@ def read_rocprof_report(path: Path, project_root: Path | None = None) -> Counter
 def _run(path: Path) -> _RunFiles:
     if not path.exists():
         raise MissingInput(f"{path} does not exist: give a folder that rocprofv3 wrote.")
-    if path.is_file() and not path.name.endswith(COUNTERS):
-        raise Misuse(f"{path} is not a *{COUNTERS} file: give that file, or the folder that rocprofv3 wrote.")
     if path.is_file():
-        prefix = path.name.removesuffix(COUNTERS)
-        siblings = (path.with_name(prefix + kind) for kind in (KERNELS, AGENTS))
-        kernels, agents = (tuple(file for file in (name,) if file.is_file()) for name in siblings)
-        return _RunFiles(path, (path,), kernels, agents, thread_trace.trace_files(path.parent))
+        return _run_of_file(path)
     counters, kernels, agents = (tuple(sorted(path.rglob(f"*{kind}"))) for kind in (COUNTERS, KERNELS, AGENTS))
-    _check_single_run(path, counters or kernels)
-    return _RunFiles(path, counters, kernels, agents, thread_trace.trace_files(path))
+    databases = () if counters or kernels else tuple(sorted(path.rglob(f"*{DATABASE}")))
+    workloads = () if counters or kernels or databases else tuple(sorted(path.rglob(workload.COUNTERS)))
+    _check_single_run(path, counters or kernels or databases or workloads)
+    return _RunFiles(path, counters, kernels, agents, thread_trace.trace_files(path), databases, workloads)
+
+
+def _run_of_file(path: Path) -> _RunFiles:
+    """Return the file with those that belong to it."""
+    if path.suffix == DATABASE:
+        return _RunFiles(path, (), (), (), (), databases=(path,))
+    if path.name == workload.COUNTERS:
+        return _RunFiles(path, (), (), (), (), workloads=(path,))
+    kind = next((kind for kind in (COUNTERS, KERNELS) if path.name.endswith(kind)), None)
+    if kind is None:
+        raise Misuse(
+            f"{path} is not a *{COUNTERS}, *{KERNELS}, *{DATABASE} or {workload.COUNTERS} file: "
+            "give one of these, or the folder that rocprofv3 wrote."
+        )
+    prefix = path.name.removesuffix(kind)
+    siblings = (path.with_name(prefix + other) for other in (COUNTERS, KERNELS, AGENTS))
+    counters, kernels, agents = (tuple(file for file in (name,) if file.is_file()) for name in siblings)
+    return _RunFiles(path, counters, kernels, agents, thread_trace.trace_files(path.parent))
 
 
 def _check_single_run(path: Path, reports: tuple[Path, ...]) -> None:
@@ -113,13 +134,26 @@ def _check_single_run(path: Path, reports: tuple[Path, ...]) -> None:
         raise Misuse(f"{path} contains several runs or processes: name one of {names}.")
 
 
-def _launch_data(run: _RunFiles) -> list[_LaunchData]:
-    """Return the launches that were counted or traced, in the order of their dispatch."""
-    counted, timed = _counted(run), _timed(run)
+def _tables(run: _RunFiles) -> Tables:
+    """Return the rows of all files of a run."""
+    read = [
+        *map(database.read_database, run.databases),
+        *map(workload.read_workload, run.workloads),
+        Tables(_counter_rows(run), _kernel_rows(run), _agent_rows(run)),
+    ]
+    return Tables(*([row for rows in column for row in rows] for column in zip(*read, strict=True)))
+
+
+def _launch_data(run: _RunFiles, tables: Tables) -> list[_LaunchData]:
+    """Return the launches that were counted or traced, else those that were only timed, in order of dispatch."""
+    counted: dict[LaunchKey, list[CsvRow]] = {}
+    for row in tables.counters:
+        counted.setdefault(_key(row), []).append(row)
+    timed = {_key(row): row for row in reversed(tables.kernels)}
     stalls = _stalls(run, [*counted, *timed])
     return [
         _LaunchData(key, counted.get(key, []), timed.get(key), stalls.get(key, {}))
-        for key in sorted({*counted, *stalls})
+        for key in sorted({*counted, *stalls} or timed)
     ]
 
 
@@ -127,22 +161,21 @@ def _key(row: CsvRow) -> LaunchKey:
     return int(row["Dispatch_Id"]), row["Kernel_Name"]
 
 
-def _counted(run: _RunFiles) -> dict[LaunchKey, list[CsvRow]]:
+def _counter_rows(run: _RunFiles) -> list[CsvRow]:
     texts = ("Agent_Id", "Kernel_Name", "Counter_Name")
-    rows: dict[LaunchKey, list[CsvRow]] = {}
-    for file in run.counters:
-        for row in _rows(file, texts, ("Dispatch_Id", "Grid_Size", "Workgroup_Size", "Counter_Value")):
-            rows.setdefault(_key(row), []).append(row)
-    return rows
+    numbers = ("Dispatch_Id", "Grid_Size", "Workgroup_Size", "Counter_Value")
+    return [row for file in run.counters for row in csv_rows(file, texts, numbers)]
 
 
-def _timed(run: _RunFiles) -> dict[LaunchKey, CsvRow]:
+def _kernel_rows(run: _RunFiles) -> list[CsvRow]:
     extents = tuple(f"{extent}_Size_{axis}" for extent in ("Grid", "Workgroup") for axis in "XYZ")
-    rows: dict[LaunchKey, CsvRow] = {}
-    for file in run.kernels:
-        for row in _rows(file, ("Agent_Id", "Kernel_Name"), ("Dispatch_Id", _START, _END, *extents)):
-            rows.setdefault(_key(row), row)
-    return rows
+    numbers = ("Dispatch_Id", START, END, *extents)
+    return [row for file in run.kernels for row in csv_rows(file, ("Agent_Id", "Kernel_Name"), numbers)]
+
+
+def _agent_rows(run: _RunFiles) -> list[CsvRow]:
+    columns = ("Agent_Type", "Name", "Logical_Node_Id")
+    return [row for file in run.agents for row in csv_rows(file, columns, ())]
 
 
 def _stalls(run: _RunFiles, launches: Iterable[LaunchKey]) -> dict[LaunchKey, dict[str, float]]:
@@ -161,20 +194,17 @@ def _stalls(run: _RunFiles, launches: Iterable[LaunchKey]) -> dict[LaunchKey, di
     return stalls
 
 
-def _gpus(run: _RunFiles) -> list[CsvRow]:
-    rows = (row for file in run.agents for row in _rows(file, ("Agent_Type", "Name", "Logical_Node_Id"), ()))
-    return [row for row in rows if row["Agent_Type"] == "GPU"]
-
-
 def _launch(index: int, data: _LaunchData, gpus: list[CsvRow], path: Path) -> Launch:
     row = data.timed or data.counted[0]
     grid, block = _extents(row)
+    seconds, gpu = _seconds(row, path), _gpu(row["Agent_Id"], gpus)
     reading = {name: float(row[name]) for name in COLUMNS if row.get(name)}
     reading |= {BLOCKS: float(math.prod(grid)), THREADS: float(math.prod(block))}
     for counter in data.counted:
         reading.setdefault(counter["Counter_Name"], float(counter["Counter_Value"]))
     values = data.stalls | derive_values(TABLE, reading)[0]  # stalls are from one compute unit, counters from all
-    gpu = _gpu(row["Agent_Id"], gpus)
+    device = {name: float(gpu[name]) for name in shares.MACHINE if gpu.get(name)}
+    values |= shares.share_values(reading | values | device | {shares.SECONDS: seconds})
     return Launch(
         index=index,
         kernel=row["Kernel_Name"],
@@ -182,9 +212,9 @@ def _launch(index: int, data: _LaunchData, gpus: list[CsvRow], path: Path) -> La
         architecture=gpu.get("Name", ""),
         grid=grid,
         block=block,
-        seconds=_seconds(row, path),
+        seconds=seconds,
         values=values,
-        absent=tuple(name for name in TABLE if name not in values),
+        absent=tuple(name for name in (*TABLE, *shares.SHARES) if name not in values),
     )
 
 
@@ -199,9 +229,9 @@ def _extents(row: CsvRow) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
 
 
 def _seconds(row: CsvRow, path: Path) -> float:
-    if not row.get(_START) or not row.get(_END):
+    if not row.get(START) or not row.get(END):
         raise Misuse(f"{path} has no times for `{row['Kernel_Name']}`: collect with {_COLLECT}.")
-    nanoseconds = int(row[_END]) - int(row[_START])
+    nanoseconds = int(row[END]) - int(row[START])
     if nanoseconds <= 0:
         raise Misuse(f"{path} says that `{row['Kernel_Name']}` took {nanoseconds} ns: profile again.")
     return nanoseconds / 1e9
@@ -215,36 +245,19 @@ def _gpu(agent: str, gpus: list[CsvRow]) -> CsvRow:
     return next((gpu for gpu in gpus if number and gpu["Logical_Node_Id"] == number[1]), {})
 
 
-def _rows(file: Path, texts: tuple[str, ...], numbers: tuple[str, ...]) -> Iterator[CsvRow]:
-    """Yield the rows of a CSV file after checking its columns, the last ones for numbers."""
-    with file.open(newline="", errors="replace") as lines:
-        reader = csv.DictReader(lines)
-        header = reader.fieldnames or ()
-        missing = [column for column in (*texts, *numbers) if column not in header]
-        if missing:
-            raise Misuse(
-                f"{file} lacks the columns {', '.join(missing)}: it is not a rocprofv3 file, or is truncated."
-            )
-        checked = {*numbers, *(column for column in (*COLUMNS, _START, _END) if column in header)}
-        try:
-            for row in reader:
-                _check(row, checked)
-                yield row
-        except (csv.Error, ValueError):
-            raise Misuse(f"{file} is damaged at line {reader.line_num}: profile again.") from None
-
-
-def _check(row: CsvRow, columns: Iterable[str]) -> None:
-    """Raise ValueError for a row that does not match the header, or with an invalid number or extent."""
-    if None in row or None in row.values():
-        raise ValueError(row)
-    for column in columns:
-        number = float(row[column]) if column == "Counter_Value" else int(row[column])
-        if column.startswith("Workgroup_Size") and number < 1:
-            raise ValueError(column)
-
-
 def _hash(run: _RunFiles) -> str:
     """Return the file's own hash; of several files, the hash of their hashes."""
-    hashes = [files.file_sha256(file) for file in (*run.counters, *run.kernels, *run.agents, *run.traces)]
+    states = (file for trace in run.traces for file in state_files(thread_trace.wave_state_folder(trace)))
+    hashes = [
+        files.file_sha256(file)
+        for file in (
+            *run.counters,
+            *run.kernels,
+            *run.agents,
+            *run.traces,
+            *run.databases,
+            *run.workloads,
+            *states,
+        )
+    ]
     return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from warpsmith.errors import Misuse
+from warpsmith.profiling.rocprof.wave_states import read_wave_states
 
 STATS = "stats_ui_output_agent_*_dispatch_*.csv"
 """Pattern of the CSV files' names."""
@@ -63,6 +64,8 @@ class ThreadTrace(NamedTuple):
     """Names of the kernel, mangled and plain; empty if the file has none."""
     lines: tuple[TracedInstruction, ...]
     """Instructions in the order of their addresses."""
+    states: dict[str, float] = {}
+    """Percent of the waves' cycles in waits and in stalls of any cause, by name; empty if that was not written."""
 
     def fits(self, kernel: str) -> bool:
         """Return whether the trace may belong to this kernel; rocprofv3 writes names in full or truncated."""
@@ -73,7 +76,7 @@ class ThreadTrace(NamedTuple):
         """Percent of the waves' cycles by metric name; empty if nothing was traced."""
         whole = sum(line.latency + line.idle for line in self.lines)
         if not whole:
-            return {}
+            return self.states
         waits, unclear = _waits(self.lines)
         cycles_by_metric = {
             "barrier_stall_pct": sum(x.latency for x in self.lines if x.text.startswith("s_barrier")),
@@ -82,7 +85,7 @@ class ThreadTrace(NamedTuple):
             "math_throttle_pct": _stalls(self.lines, "v_"),
             **(waits if unclear <= _MAX_UNCLEAR * whole else {}),
         }
-        return {name: 100 * cycles / whole for name, cycles in cycles_by_metric.items()}
+        return self.states | {name: 100 * cycles / whole for name, cycles in cycles_by_metric.items()}
 
 
 def trace_files(folder: Path) -> tuple[Path, ...]:
@@ -97,7 +100,13 @@ def read_thread_trace(path: Path) -> ThreadTrace:
     Raises:
         Misuse: the file lacks columns, or has a value that is not a number.
     """
-    return _json(path) if path.suffix == ".json" else _csv(path)
+    trace = _json(path) if path.suffix == ".json" else _csv(path)
+    return trace._replace(states=read_wave_states(wave_state_folder(path)))
+
+
+def wave_state_folder(path: Path) -> Path:
+    """Return the folder with the wave states of a trace file."""
+    return path.parent if path.suffix == ".json" else path.with_name(path.stem.removeprefix("stats_"))
 
 
 def _waits(lines: Iterable[TracedInstruction]) -> tuple[dict[str, int], int]:
