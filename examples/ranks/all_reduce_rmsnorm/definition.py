@@ -24,7 +24,7 @@ definition = Definition(
     outputs={"y": TensorSpec(shape=("rows", "cols")), "hidden": TensorSpec(shape=("rows", "cols"))},
     tolerance=Tolerance(reduction="cols"),
     flops="(parts + 5) * rows * cols",
-    workloads=(at(512, 1024), at(64, 4096), at(1, 1, "odd"), at(3, 17, "odd"), at(127, 129, "odd")),
+    workloads=(at(256, 1024), at(16, 4096), at(1, 1, "odd"), at(3, 17, "odd"), at(127, 129, "odd")),
 )
 
 

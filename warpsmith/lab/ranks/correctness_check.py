@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 BLOCKS = 3
 """Blocks of calls at a workload. Chosen: the slots are filled anew for each, and every rank is late in each."""
 
+JOLTED_BLOCKS, SMALL_ELEMENTS = (16, 4), 1 << 18
+"""Further blocks, in which one rank is stopped within its calls instead: at workloads of up to so many elements, and
+at larger ones. Chosen: a small tensor is written in microseconds, so that few stops fall into that time."""
+
 LATE_SECONDS = (0.002, 0.02)
 """Seconds by which one rank is late at a call. Chosen: beyond a call's exchange, and beyond a sleeping process."""
 
@@ -67,10 +71,15 @@ def check_rank_workload(file: DefinitionFile, workload: Workload, group: RankGro
     group.open_workload(workload)
     before = inputs.draw()
     _require_reference(file, workload, before)
-    for block in range(BLOCKS):
+    ranks, timely = file.definition.ranks, [[0.0] * SLOTS] * file.definition.ranks
+    jolted = JOLTED_BLOCKS[file.definition.elements(workload) > SMALL_ELEMENTS]
+    for block in range(BLOCKS + jolted):
         slots = _vary_inputs(file, inputs, before, block)
         group.fill(slots)
-        group.call_slots(_late_ranks(file.definition.ranks, block, chance))
+        if block < BLOCKS:
+            group.call_slots(_late_ranks(ranks, block, chance))
+        else:
+            group.call_slots(timely, jolted=block % ranks)
         truths = [correctness.compute_truth(file, workload, tensors) for tensors in slots[:-1]]
         for slot, truth in enumerate([*truths, truths[-1]]):
             grades.append(grade_slot(file, group, slot, slots[slot], truth, _describe_call(file, block, slot)))
@@ -78,7 +87,7 @@ def check_rank_workload(file: DefinitionFile, workload: Workload, group: RankGro
         before = slots[0]
     for name, slots in _draw_extremes(file, workload, inputs, chance):
         group.fill(slots)
-        group.call_slots(_late_ranks(file.definition.ranks, 0, chance))
+        group.call_slots(_late_ranks(ranks, 0, chance))
         for slot, tensors in enumerate(slots):
             truth = correctness.compute_truth(file, workload, tensors, correlated=True)
             grades.append(grade_slot(file, group, slot, tensors, truth, f"inputs `{name}`"))
@@ -117,7 +126,7 @@ def _require_reference(file: DefinitionFile, workload: Workload, inputs: Tensors
 
 
 def _vary_inputs(file: DefinitionFile, inputs: Inputs, before: Tensors, block: int) -> list[Tensors]:
-    """Draw a block's inputs: those of the last block but for one rank's, again but for one rank's, new, the same."""
+    """Draw a block's inputs: the last block's but for one rank's, these but for another's, then new ones twice."""
     definition, fresh = file.definition, inputs.draw()
     rank = block % definition.ranks
     if file.inputs is not None:  # parts of its draws may belong together

@@ -30,13 +30,19 @@ SLOTS = 4
 """Sets of inputs of a workload that a rank has at once, and calls in a row. Chosen: the ranks may drift apart by
 some calls."""
 
+JOLT_SECONDS = 0.4
+"""Seconds of a block in which a rank is jolted at most. Chosen: it bounds a check; a block is some hundred stops."""
+
+_RUN_SECONDS, _STOP_SECONDS = 3e-5, 1e-3
+"""Mean seconds from one stop of a jolted rank to the next, and of a stop. Chosen: a flag that is raised early is
+followed by its data within some microseconds."""
+
 _RANK = "warpsmith.lab.ranks.rank"
 _LOOK_SECONDS = 0.1
 
 
 class RankGroup:
-    """All ranks of one version. Every method that asks them raises SideFailed if one does not deliver, and then ends
-    all of them."""
+    """All ranks of one version. A method that asks them raises SideFailed, and ends all, if one does not deliver."""
 
     def __init__(
         self,
@@ -118,16 +124,17 @@ class RankGroup:
                 for name in self._local.outputs:
                     poison_tensor(places[name][-1].view(outputs.memory))
 
-    def call_slots(self, pauses: Sequence[Sequence[float]]) -> float:
+    def call_slots(self, pauses: Sequence[Sequence[float]], jolted: int | None = None) -> float:
         """Call once on every slot, on all ranks, and stop them.
 
         Args:
             pauses: seconds before each call, by rank; the ranks are called in an order by chance.
+            jolted: rank that is stopped and continued many times within its calls, at instants by chance.
 
         Returns:
             Seconds from the common start until the last rank has answered, by the grader's clock.
         """
-        seconds, reports = self._ask([{"do": "call", "pauses": list(each)} for each in pauses])
+        seconds, reports = self._ask([{"do": "call", "pauses": list(each)} for each in pauses], jolted=jolted)
         self.pause()  # what a rank has not delivered when it answers is missing
         for rank, report in enumerate(reports):
             slots = report.get("slots")
@@ -188,7 +195,7 @@ class RankGroup:
         self._ask(messages, descriptors)
 
     def _ask(
-        self, messages: Sequence[Message], files: Sequence[tuple[int, ...]] = ()
+        self, messages: Sequence[Message], files: Sequence[tuple[int, ...]] = (), jolted: int | None = None
     ) -> tuple[float, list[Message]]:
         """Send each rank its message, wait for all, and return the seconds until the last answer and the answers.
 
@@ -203,7 +210,11 @@ class RankGroup:
             for rank in order:
                 self._tell(rank, messages[rank], files[rank] if files else ())
             while waiting:
-                ready = select(list(waiting), [], [], _LOOK_SECONDS)[0]
+                if jolted in waiting.values() and time.monotonic() - started < JOLT_SECONDS:
+                    self._jolt(self._sides[jolted])
+                    ready = select(list(waiting), [], [], 0)[0]
+                else:
+                    ready = select(list(waiting), [], [], _LOOK_SECONDS)[0]
                 ended = time.monotonic()
                 for side in ready:
                     reports[rank] = self._answer(rank := waiting.pop(side), messages[rank]["do"])
@@ -215,6 +226,15 @@ class RankGroup:
             self.close()
             raise
         return ended - started, [reports[rank] for rank in range(len(messages))]
+
+    def _jolt(self, side: Side) -> None:
+        """Let a rank run for some microseconds, and stop it for as long as the others need to overtake it."""
+        until = time.monotonic() + random.uniform(0, 2 * _RUN_SECONDS)
+        while time.monotonic() < until:
+            pass
+        side.pause()
+        time.sleep(_STOP_SECONDS)
+        side.resume()
 
     def _tell(self, rank: int, message: Message, files: tuple[int, ...]) -> None:
         try:

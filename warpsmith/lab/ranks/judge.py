@@ -107,7 +107,9 @@ def _check(request: RankRequest, host: WorkerHost, seed: int, results: list[Work
     """
     workloads, name = correctness_check.list_rank_workloads(request.file, seed), "*"
     try:
-        with RankGroup(SOLUTION, request.file.definition, workloads, request.source, host, request.limits) as group:
+        with RankGroup(
+            SOLUTION, request.file.definition, workloads, request.source, host, request.limits
+        ) as group:
             for number, workload in enumerate(workloads):
                 name = workload.name
                 request.tell(f"correctness at {name} on {request.file.definition.ranks} ranks")

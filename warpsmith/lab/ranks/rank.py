@@ -32,9 +32,7 @@ class Rank:
         import torch.distributed
 
         torch.set_num_threads(message["threads"])
-        self.memory = [
-            open_arena(handle, [file]) for handle, file in zip(message["arenas"], files, strict=True)
-        ]
+        self.memory = [open_arena(handle, [file]) for handle, file in zip(message["arenas"], files, strict=True)]
         os.environ |= {
             "GLOO_SOCKET_IFNAME": "lo",
             "RANK": str(message["rank"]),

@@ -1,4 +1,4 @@
-"""Timing over ranks: paired blocks of calls of all sides, each from a common start to the slowest rank's answer."""
+"""Timing over ranks: paired blocks of calls of all sides, from a common start to the slowest rank's answer."""
 
 from __future__ import annotations
 
@@ -111,8 +111,7 @@ class RankTimes:
         provisional = decision.decide_verdict(aggregate, comparisons, self.floor, thresholds, repeats)
         shares = aggregate.shares or dict.fromkeys(self.seconds, 1 / len(self.seconds))
         mean = sum(
-            shares[name]
-            * log(statistics.trimmed_mean(sides[BEST]) / statistics.trimmed_mean(sides[SOLUTION]))
+            shares[name] * log(statistics.trimmed_mean(sides[BEST]) / statistics.trimmed_mean(sides[SOLUTION]))
             for name, sides in self.seconds.items()
         )
         exhausted = repeats >= thresholds.max_repeats
