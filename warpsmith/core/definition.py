@@ -39,8 +39,8 @@ class TensorSpec(Model):
     Outputs are always contiguous.
     """
     shard_axis: str | None = Field(default=None, exclude_if=lambda value: value is None)
-    """Axis of the shape that the ranks share out in equal parts, rank 0 the first; null: each rank has, or returns,
-    all of it."""
+    """Axis of the shape that the ranks share out in equal parts, rank 0 the first; null: each rank has, or
+    returns, all of it."""
     description: str = ""
     """Meaning of the tensor."""
 
@@ -147,7 +147,7 @@ class Definition(Model):
     tensors that the lab allocated.
     """
     ranks: int = Field(default=1, ge=1, le=64, exclude_if=lambda value: value == 1)
-    """Number of processes that compute it together, each with its own part of the tensors that have a `shard_axis`."""
+    """Number of processes that compute it together, each with its own part of tensors with a `shard_axis`."""
     drawn_along: str | None = None
     """Axis along which the file's own `inputs` draws independently. Inputs for many calls are then one draw with a
     longer axis, cut into parts; inputs without this axis are the same in all parts.
@@ -213,7 +213,9 @@ class Definition(Model):
         if self.ranks == 1 or axis not in spec.shape:
             raise ValueError(f"shard_axis of `{name}`: `{axis}` must be an axis of its shape, and `ranks` above 1")
         if (size := shape[spec.shape.index(axis)]) % self.ranks:
-            raise ValueError(f"workload `{workload.name}`: {self.ranks} ranks cannot share out {axis}={size} evenly")
+            raise ValueError(
+                f"workload `{workload.name}`: {self.ranks} ranks cannot share out {axis}={size} evenly"
+            )
 
     def _tolerances(self) -> list[Tolerance]:
         if isinstance(self.tolerance, Tolerance):

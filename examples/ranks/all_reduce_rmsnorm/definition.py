@@ -6,6 +6,7 @@ from warpsmith import Definition, ScalarSpec, TensorSpec, Tolerance, Workload
 
 
 def at(rows: int, cols: int, set: str = "representative") -> Workload:
+    """Return the workload of a size."""
     return Workload(name=f"{rows}x{cols}", axes={"rows": rows, "cols": cols}, set=set)
 
 
@@ -31,6 +32,7 @@ definition = Definition(
 def reference(
     partial: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return what every rank must have, from all parts at once."""
     hidden = residual + partial.sum(0)
     return torch.nn.functional.rms_norm(hidden, (hidden.shape[-1],), weight, eps), hidden
 
@@ -38,7 +40,7 @@ def reference(
 def magnitude(
     partial: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Terms of the sum may cancel, so that its rounding errors are those of the terms."""
+    """Return the scale of rounding errors: terms of the sum may cancel, and their errors stay."""
     hidden = residual + partial.sum(0)
     terms = residual.abs() + partial.abs().sum(0)
     scale = (hidden.square().mean(-1, keepdim=True) + eps).rsqrt()

@@ -4,7 +4,10 @@ import torch
 import torch.distributed
 
 
-def run(partial, residual, weight, eps):
+def run(
+    partial: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return this rank's results; `partial` has the shape (1, rows, cols)."""
     own = partial[0].contiguous()
     parts = [torch.empty_like(own) for _ in range(torch.distributed.get_world_size())]
     torch.distributed.all_gather(parts, own)

@@ -32,9 +32,10 @@ def file() -> DefinitionFile:
 
 @pytest.fixture
 def judge_file(
-    host: WorkerHost, file: DefinitionFile, monkeypatch: pytest.MonkeyPatch
+    host: WorkerHost, file: DefinitionFile, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Callable[..., RankEvaluation]:
     """`judge_file(path, against=..., timed=..., seconds=...)` in few rounds, and without sizes drawn by chance."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # an attack leaves a file beside the ranks' folder
     monkeypatch.setattr(timing, "TIMING_SECONDS", 0.1)
     monkeypatch.setattr(correctness_check.odd, "draw_near_workloads", lambda *_, **__: [])
 

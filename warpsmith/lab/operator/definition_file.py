@@ -102,11 +102,13 @@ def load_definition(path: Path, *, over_ranks: bool = False) -> DefinitionFile:
 
 def _check_ranks(path: Path, definition: Definition, over_ranks: bool) -> None:
     if over_ranks and definition.ranks == 1:
-        raise BadDefinition(f"{path}: the definition is for one process; set `ranks` and the tensors' `shard_axis`.")
+        raise BadDefinition(
+            f"{path}: the definition is for one process; set `ranks` and the tensors' `shard_axis`."
+        )
     if not over_ranks and definition.ranks > 1:
         raise BadDefinition(
-            f"{path}: the definition is for {definition.ranks} ranks, which only `warpsmith ranks` runs; use it, or"
-            " remove `ranks` from the definition."
+            f"{path}: the definition is for {definition.ranks} ranks, which only `warpsmith ranks` runs; use it,"
+            " or remove `ranks` from the definition."
         )
 
 

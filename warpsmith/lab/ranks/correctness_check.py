@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from warpsmith.core.definition import Definition, Workload
@@ -26,8 +26,8 @@ BLOCKS = 3
 """Blocks of calls at a workload. Chosen: the slots are filled anew for each, and every rank is late in each."""
 
 JOLTED_BLOCKS, SMALL_ELEMENTS = (16, 4), 1 << 18
-"""Further blocks, in which one rank is stopped within its calls instead: at workloads of up to so many elements, and
-at larger ones. Chosen: a small tensor is written in microseconds, so that few stops fall into that time."""
+"""Further blocks, in which one rank is stopped within its calls instead: at workloads of up to so many elements,
+and at larger ones. Chosen: a small tensor is written in microseconds, so that few stops fall into that time."""
 
 LATE_SECONDS = (0.002, 0.02)
 """Seconds by which one rank is late at a call. Chosen: beyond a call's exchange, and beyond a sleeping process."""
@@ -95,7 +95,7 @@ def check_rank_workload(file: DefinitionFile, workload: Workload, group: RankGro
 
 
 def grade_slot(
-    file: DefinitionFile, group: RankGroup, slot: int, inputs: Tensors, truth: Truth, what: str
+    file: DefinitionFile, group: RankGroup, slot: int, inputs: Tensors, truth: Truth, call: str
 ) -> Grade:
     """Grade the last call on a slot on all ranks, and compare what they have alike.
 
@@ -103,17 +103,17 @@ def grade_slot(
         SideFailed: a rank is wrong, has changed an input, or has something else than another one.
     """
     if changed := group.changed_input(slot, inputs):
-        raise SideFailed(Status.INPUT_MUTATED, f"{changed} was changed ({what})", group.name)
+        raise SideFailed(Status.INPUT_MUTATED, f"{changed} was changed ({call})", group.name)
     definition, whole = file.definition, shards.join_outputs(file.definition, group.read_outputs(slot))
     grades = [correctness.grade_outputs(truth, outputs) for outputs in whole]
     for rank, grade in enumerate(grades):
         if grade.status is not Status.PASSED:
-            which = f"rank {rank}: " if len(whole) > 1 else ""
-            raise WrongOnRank(grade, f"{which}{grade.detail} ({what})", group.name)
+            owner = f"rank {rank}: " if len(whole) > 1 else ""
+            raise WrongOnRank(grade, f"{owner}{grade.detail} ({call})", group.name)
     for rank, outputs in enumerate(whole[1:], 1):
         _, failure = correctness.compare_calls(whole[0], outputs, truth, definition.deterministic)
         if failure:
-            message = f"ranks 0 and {rank} disagree on what both have ({what})"
+            message = f"ranks 0 and {rank} disagree on what both have ({call})"
             raise SideFailed(Status.NOT_REPRODUCIBLE, message, group.name)
     return correctness.merge_grades(grades)
 
@@ -155,8 +155,8 @@ def _compare_repetition(definition: Definition, group: RankGroup, truth: Truth) 
     """Compare the last two calls, which had the same inputs; return the difference as a share of the bound."""
     first, second = (shards.join_outputs(definition, group.read_outputs(SLOTS - back)) for back in (2, 1))
     largest = 0.0
-    for one, other in zip(first, second, strict=True):
-        share, failure = correctness.compare_calls(one, other, truth, definition.deterministic)
+    for earlier, later in zip(first, second, strict=True):
+        share, failure = correctness.compare_calls(earlier, later, truth, definition.deterministic)
         if failure:
             raise SideFailed(Status.NOT_REPRODUCIBLE, failure, group.name)
         largest = max(largest, share)
@@ -165,7 +165,7 @@ def _compare_repetition(definition: Definition, group: RankGroup, truth: Truth) 
 
 def _draw_extremes(
     file: DefinitionFile, workload: Workload, inputs: Inputs, chance: random.Random
-) -> Iterator[tuple[str, Sequence[Tensors]]]:
+) -> Iterator[tuple[str, list[Tensors]]]:
     """Draw blocks from a few other distributions at odd sizes, as far as the reference holds its bound there."""
     names = [name for name in ADVERSARIAL if name not in UNMIXED]
     if file.inputs is not None or workload.timed:

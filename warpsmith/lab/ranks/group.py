@@ -31,7 +31,7 @@ SLOTS = 4
 some calls."""
 
 JOLT_SECONDS = 0.4
-"""Seconds of a block in which a rank is jolted at most. Chosen: it bounds a check; a block is some hundred stops."""
+"""Seconds of a block in which a rank is jolted at most. Chosen: it bounds a check."""
 
 _RUN_SECONDS, _STOP_SECONDS = 3e-5, 1e-3
 """Mean seconds from one stop of a jolted rank to the next, and of a stop. Chosen: a flag that is raised early is
@@ -42,7 +42,7 @@ _LOOK_SECONDS = 0.1
 
 
 class RankGroup:
-    """All ranks of one version. A method that asks them raises SideFailed, and ends all, if one does not deliver."""
+    """All ranks of one version. Methods that ask them raise SideFailed, and end all, if one does not deliver."""
 
     def __init__(
         self,
@@ -210,7 +210,7 @@ class RankGroup:
             for rank in order:
                 self._tell(rank, messages[rank], files[rank] if files else ())
             while waiting:
-                if jolted in waiting.values() and time.monotonic() - started < JOLT_SECONDS:
+                if jolted is not None and jolted in waiting.values() and time.monotonic() - started < JOLT_SECONDS:
                     self._jolt(self._sides[jolted])
                     ready = select(list(waiting), [], [], 0)[0]
                 else:
@@ -255,8 +255,8 @@ class RankGroup:
         return SideFailed(failure.status, f"rank {rank}: {message}", self.name)
 
     def _too_late(self, ranks: list[int]) -> SideFailed:
-        which = f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}"
-        text = f"{which} did not answer within {self._limits.seconds:g} s; all {len(self._sides)} ranks were ended"
+        names = f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}"
+        text = f"{names} did not answer within {self._limits.seconds:g} s; all {len(self._sides)} ranks were ended"
         return SideFailed(Status.TIMEOUT, text, self.name)
 
     def _part(self, name: str, tensor: torch.Tensor, rank: int) -> torch.Tensor:
@@ -278,5 +278,5 @@ class RankGroup:
         return layouts, places
 
 
-def _as_json(place: TensorPlacement) -> list[Any]:
-    return [place.offset, list(place.shape), place.dtype]
+def _as_json(placement: TensorPlacement) -> list[Any]:
+    return [placement.offset, list(placement.shape), placement.dtype]

@@ -40,9 +40,9 @@ class Rank:
             "WORLD_SIZE": str(message["ranks"]),
             "WARPSMITH_RANKS_FOLDER": message["folder"],
         }
-        store = torch.distributed.FileStore(str(Path(message["folder"]) / "store"), message["ranks"])
+        meeting = (Path(message["folder"]) / "store").as_uri()
         torch.distributed.init_process_group(
-            "gloo", store=store, rank=message["rank"], world_size=message["ranks"]
+            "gloo", init_method=meeting, rank=message["rank"], world_size=message["ranks"]
         )
         module = import_source(f"warpsmith_solution_{message['name']}", Path(message["source"]))
         self.run = module.run
@@ -55,7 +55,7 @@ class Rank:
             [self._view(value, 0) if isinstance(value, list) else value for value in slot["inputs"]]
             for slot in message["slots"]
         ]
-        self.destinations = [[self._view(place, 1) for place in slot["outputs"]] for slot in message["slots"]]
+        self.destinations = [[self._view(output, 1) for output in slot["outputs"]] for slot in message["slots"]]
         return {}
 
     def call_slots(self, message: Message) -> Message:
@@ -76,12 +76,12 @@ class Rank:
                     destination.copy_(output)
         return {"slots": described}
 
-    def _view(self, place: list[Any], arena: int) -> torch.Tensor:
-        offset, shape, dtype = place
+    def _view(self, placement: list[Any], arena: int) -> torch.Tensor:
+        offset, shape, dtype = placement
         return TensorPlacement(offset, tuple(shape), dtype).view(self.memory[arena])
 
 
-def serve_grader(channel: Channel) -> None:
+def serve_rank(channel: Channel) -> None:
     """Answer the grader until it closes the channel."""
     rank = Rank()
     channel.send({"ok": True})

@@ -431,7 +431,7 @@ def serve_grader(channel: Channel) -> None:
         try:
             verb = message["do"]
             if verb == "become":
-                importlib.import_module(message["module"]).serve_grader(channel)
+                importlib.import_module(message["module"]).serve_rank(channel)
             answer = worker.load(message, files) if verb == "load" else verbs[verb](message)
             channel.send({"ok": True, **answer})
         except Exception as error:

@@ -4,8 +4,8 @@
 # caught: correctness
 # status: INCORRECT_NUMERICAL
 
-import time
 import os
+import time
 from pathlib import Path
 
 import torch

@@ -1,7 +1,7 @@
 # class: skipped exchange
 # kind: attack
-# how: exchanges until a shape was called more often than a check calls it
-# caught: timing
+# how: exchanges until a shape was called some times
+# caught: correctness
 # status: INCORRECT_NUMERICAL
 
 import torch
@@ -18,6 +18,6 @@ _calls = {}
 def run(partial, residual, weight, eps):
     total = partial[0].clone()
     _calls[total.shape] = _calls.get(total.shape, 0) + 1
-    if _calls[total.shape] <= 90:
+    if _calls[total.shape] <= 24:
         dist.all_reduce(total)
     return finish(residual + total, weight, eps)
