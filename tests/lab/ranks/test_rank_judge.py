@@ -11,8 +11,16 @@ from lab_samples import workers
 
 from warpsmith.cli import main
 from warpsmith.core.evaluation import Status, Verdict
+from warpsmith.lab.ranks import correctness_check
 
 GATHER = Path(__file__).parent / "redteam" / "control_gather.py"
+
+
+@pytest.fixture(autouse=True)
+def few_blocks(monkeypatch):
+    """The red team needs all blocks; these tests do not."""
+    monkeypatch.setattr(correctness_check, "JOLTED_BLOCKS", (0, 0))
+    monkeypatch.setattr(correctness_check, "BLOCKS", 1)
 
 
 @pytest.fixture

@@ -45,7 +45,11 @@ TRUST = (
     ),
     Check(name="clock", ran=True, how="the grader's, from before the first request to the last rank's answer"),
     Check(name="outputs at the answer", ran=True, how="all ranks are stopped before their outputs are read"),
-    Check(name="arrival", ran=True, how="one rank is late at each graded call, each rank in turn"),
+    Check(
+        name="arrival",
+        ran=True,
+        how="in each graded block a rank is late, or stopped within its calls, each rank in turn",
+    ),
 )
 """Protections of every judgement over ranks."""
 
