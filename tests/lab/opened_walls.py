@@ -19,7 +19,7 @@ from warpsmith.lab.workers import worker
 
 OPENED = Path("/opened")
 _NEW_NETWORK = 0x40000000
-_enter, _described = walls.enter_sandbox, worker._describe_output
+_enter, _described = walls.enter_sandbox, worker.describe_output
 
 
 def _lacking(*_: object) -> None:
@@ -73,7 +73,7 @@ def _types() -> None:
         with torch._C.DisableTorchFunctionSubclass():
             return _described(output.detach().as_subclass(torch.Tensor))
 
-    worker._describe_output = described
+    worker.describe_output = described
 
 
 WALLS: dict[str, Callable[[], None]] = {

@@ -14,7 +14,7 @@ PANELS: dict[str, tuple[str, ...]] = {
         "next", "status", "profile", "select", "plan", "brief", "judge", "evaluate", "learn", "resume",
         "restart", "strike", "amend", "abandon",
     ),
-    "Lab": ("assembly", "try", "tune", "race", "map", "port", "ceiling", "aa", "redteam", "uplift"),
+    "Lab": ("assembly", "try", "tune", "race", "ranks", "map", "port", "ceiling", "aa", "redteam", "uplift"),
     "Results": ("report", "site", "use", "export", "evidence", "stop-replay"),
     "Programs and repositories": ("program", "graph", "repo", "backup", "backups", "restore", "keep"),
     "Reference": ("knowledge", "hardware", "schema"),

@@ -13,7 +13,18 @@ import typer
 from warpsmith.cli import backup, context, hook, knowledge, listing, repo, schema, site, skew, uplift
 from warpsmith.cli.campaign import answer, new, optimize, report, route, use
 from warpsmith.cli.campaign import rounds as campaign
-from warpsmith.cli.lab import doctor, evidence, hardware, performance_map, port, race, redteam, tune, workbench
+from warpsmith.cli.lab import (
+    doctor,
+    evidence,
+    hardware,
+    performance_map,
+    port,
+    race,
+    ranks,
+    redteam,
+    tune,
+    workbench,
+)
 from warpsmith.cli.lab import judge as lab
 from warpsmith.cli.profiling import assembly, profile
 from warpsmith.cli.program import analyze as program
@@ -79,6 +90,7 @@ for group in (
     use,
     backup,
     redteam,
+    ranks,
     uplift,
     repo,
     report,

@@ -38,6 +38,9 @@ class TensorSpec(Model):
     tensors, and odd shapes are also judged with such tensors.
     Outputs are always contiguous.
     """
+    shard_axis: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Axis of the shape that the ranks share out in equal parts, rank 0 the first; null: each rank has, or
+    returns, all of it."""
     description: str = ""
     """Meaning of the tensor."""
 
@@ -143,6 +146,8 @@ class Definition(Model):
     """`returned`: every side allocates its results inside the timed call. `given`: `run` writes into
     tensors that the lab allocated.
     """
+    ranks: int = Field(default=1, ge=1, le=64, exclude_if=lambda value: value == 1)
+    """Number of processes that compute it together, each with its own part of tensors with a `shard_axis`."""
     drawn_along: str | None = None
     """Axis along which the file's own `inputs` draws independently. Inputs for many calls are then one draw with a
     longer axis, cut into parts; inputs without this axis are the same in all parts.
@@ -184,10 +189,12 @@ class Definition(Model):
             shapes = [spec.shape for spec in self.outputs.values()]
             if batch not in self.axes or not any(batch in shape for shape in shapes):
                 raise ValueError(f"batch_invariant: `{batch}` is not an axis of an output")
+        if self.ranks > 1 and self.outputs_are == "given":
+            raise ValueError("outputs_are: ranks return their outputs; set it to `returned`")
         for workload in self.workloads:
             axes = self.sizes(workload)
             for name, spec in (*self.tensor_inputs.items(), *self.outputs.items()):
-                self.shape(spec, workload)
+                self._check_shard(name, spec, workload)
                 if spec.dtype == "workload" and workload.dtype not in DTYPES:
                     raise ValueError(f"workload `{workload.name}` has no dtype for `{name}`")
             for text in filter(None, (self.flops, self.bytes_read, self.bytes_written)):
@@ -198,6 +205,17 @@ class Definition(Model):
             if unknown:
                 raise ValueError(f"workload `{workload.name}`: scalars {unknown} are not inputs")
         return self
+
+    def _check_shard(self, name: str, spec: TensorSpec, workload: Workload) -> None:
+        shape, axis = self.shape(spec, workload), spec.shard_axis
+        if axis is None:
+            return
+        if self.ranks == 1 or axis not in spec.shape:
+            raise ValueError(f"shard_axis of `{name}`: `{axis}` must be an axis of its shape, and `ranks` above 1")
+        if (size := shape[spec.shape.index(axis)]) % self.ranks:
+            raise ValueError(
+                f"workload `{workload.name}`: {self.ranks} ranks cannot share out {axis}={size} evenly"
+            )
 
     def _tolerances(self) -> list[Tolerance]:
         if isinstance(self.tolerance, Tolerance):

@@ -64,12 +64,17 @@ class DefinitionFile:
         return dict(zip(self.definition.outputs, values, strict=True))
 
 
-def load_definition(path: Path) -> DefinitionFile:
+def load_definition(path: Path, *, over_ranks: bool = False) -> DefinitionFile:
     """Import a definition.
+
+    Args:
+        path: the file.
+        over_ranks: whether the caller runs several ranks; a definition for one process is then refused, and one
+            for several otherwise.
 
     Raises:
         MissingInput: there is no such file.
-        BadDefinition: it does not import, or lacks `definition` or `reference`.
+        BadDefinition: it does not import, lacks `definition` or `reference`, or is for another number of ranks.
         MachineLacks: it needs PyTorch, which is not installed.
     """
     if not path.is_file():
@@ -86,12 +91,25 @@ def load_definition(path: Path) -> DefinitionFile:
             f"{path}: the definition is named `{definition.name}`, but its folder is named `{path.parent.name}`;"
             " use one name."
         )
+    _check_ranks(path, definition, over_ranks)
     optional: dict[str, Any] = {
         name: getattr(module, name, None) for name in ("inputs", "magnitude", "extra", "backward")
     }
     return DefinitionFile(
         definition, path, definition_sha256(path), reference, **optional, peers=dict(getattr(module, "peers", {}))
     )
+
+
+def _check_ranks(path: Path, definition: Definition, over_ranks: bool) -> None:
+    if over_ranks and definition.ranks == 1:
+        raise BadDefinition(
+            f"{path}: the definition is for one process; set `ranks` and the tensors' `shard_axis`."
+        )
+    if not over_ranks and definition.ranks > 1:
+        raise BadDefinition(
+            f"{path}: the definition is for {definition.ranks} ranks, which only `warpsmith ranks` runs; use it,"
+            " or remove `ranks` from the definition."
+        )
 
 
 def definition_sha256(path: Path) -> str:

@@ -366,6 +366,10 @@ class Side:
             raise self._failure_of_answer(answer)
         return answer
 
+    def fileno(self) -> int:
+        """Return the number of its channel, for `select` over several sides."""
+        return self._channel.fileno()
+
     def resources(self) -> tuple[Resources, ...]:
         """Return the compiler's report, which the worker sends after the calls."""
         report = self.ask({"do": "resources"}).get("resources")
@@ -424,7 +428,7 @@ class Side:
     def _receive(self, doing: str) -> Message:
         deadline = time.monotonic() + self._limits.seconds
         try:
-            if not self._channel.wait(deadline, _WATCH_SECONDS, self._watch):
+            if not self._channel.wait(deadline, _WATCH_SECONDS, self.check_limits):
                 message = f"{doing} did not end within {self._limits.seconds:g} s and was killed"
                 raise self._kill_as_failed(Status.TIMEOUT, message)
             return self._channel.receive()[0]
@@ -484,7 +488,8 @@ class Side:
         stats = ((pid, process.read_stat(str(pid))) for pid in self.descendants())
         return [pid for pid, stat in stats if stat and stat.group != self.pid]
 
-    def _watch(self) -> None:
+    def check_limits(self) -> None:
+        """Check its processes and memory; raises SideFailed, and kills it, beyond a limit."""
         pids = self.descendants()
         if len(pids) > gate_rules.MAX_PROCESSES and not self.trusted:
             message = f"it started more than {gate_rules.MAX_PROCESSES} processes and was killed"

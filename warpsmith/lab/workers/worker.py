@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import importlib
 import os
 import sys
 import time
@@ -154,7 +155,7 @@ class Worker:
             result = self.run(*self.tensors.arguments[slot])
             self._settle()
         self.tensors.results[slot] = outputs = self._outputs(slot, result)
-        return {"outputs": [_describe_output(output) for output in outputs]}
+        return {"outputs": [describe_output(output) for output in outputs]}
 
     def call_again(self, message: Message) -> Message:
         """Call up to `times` times on one slot, for up to `seconds`; the results of earlier calls stay alive.
@@ -179,7 +180,7 @@ class Worker:
         result = self.run(*self.tensors.arguments[slot])
         self._settle()
         self.tensors.results[slot] = outputs = self._outputs(slot, result)
-        return {"outputs": [_describe_output(output) for output in outputs]}
+        return {"outputs": [describe_output(output) for output in outputs]}
 
     def call_at_once(self, message: Message) -> Message:
         """Run some times on each named slot, each in a thread of its own, which stays for later calls on that
@@ -198,7 +199,7 @@ class Worker:
         calls = {slot: self.threads[slot].submit(run, slot) for slot in message["slots"]}
         results = {slot: call.result() for slot, call in calls.items()}
         self.tensors.results.update({slot: self._outputs(slot, result) for slot, result in results.items()})
-        return {"slots": [[_describe_output(output) for output in self.tensors.results[slot]] for slot in results]}
+        return {"slots": [[describe_output(output) for output in self.tensors.results[slot]] for slot in results]}
 
     def call_with_late_inputs(self, message: Message) -> Message:
         """Run once on a slot while another slot's tensors are still being copied over its own, with or without a
@@ -223,7 +224,7 @@ class Worker:
             result = self.run(*self.tensors.arguments[slot])
         self._settle()
         self.tensors.results[slot] = outputs = self._outputs(slot, result)
-        return {"outputs": [_describe_output(output) for output in outputs]}
+        return {"outputs": [describe_output(output) for output in outputs]}
 
     def capture(self, message: Message) -> Message:
         """Warm up, then record a call on every named slot in a CUDA graph; `reason` says why that failed, or is
@@ -283,7 +284,7 @@ class Worker:
             result = self.run(*self.tensors.arguments[slot])
             self._settle()
         self.tensors.results[slot] = outputs = self._outputs(slot, result)
-        return {"suppressed": True, "outputs": [_describe_output(output) for output in outputs]}
+        return {"suppressed": True, "outputs": [describe_output(output) for output in outputs]}
 
     def phases(self, message: Message) -> Message:
         """Call a version that stores stamps several times on its slots; return the times of its phases, or
@@ -323,9 +324,9 @@ class Worker:
         """Copy one slot's results to where the grader reads them, and describe them."""
         slot = message["slot"]
         destinations, outputs = self.tensors.destinations[slot], self.tensors.results[slot]
-        descriptions = [_describe_output(output) for output in outputs]
+        descriptions = [describe_output(output) for output in outputs]
         expected = [
-            {**_describe_output(destination), **{key: description.get(key) for key in ("address", "storage")}}
+            {**describe_output(destination), **{key: description.get(key) for key in ("address", "storage")}}
             for destination, description in zip(destinations, descriptions, strict=False)
         ]
         if descriptions == expected:
@@ -402,7 +403,7 @@ def prepare_workers() -> None:
 
 
 def serve_grader(channel: Channel) -> None:
-    """Answer the grader until it closes the channel."""
+    """Answer the grader until it closes the channel, or leave that to the module that it names in `become`."""
     worker = Worker()
     verbs: dict[str, Callable[[Message], Message]] = {
         "set_environment": worker.set_environment,
@@ -429,11 +430,18 @@ def serve_grader(channel: Channel) -> None:
         message, files = channel.receive(files=2)
         try:
             verb = message["do"]
+            if verb == "become":
+                importlib.import_module(message["module"]).serve_rank(channel)
             answer = worker.load(message, files) if verb == "load" else verbs[verb](message)
             channel.send({"ok": True, **answer})
         except Exception as error:
-            text = f"{_short(error, 600)}{_describe_place(error)}"
-            channel.send({"ok": False, "error": type(error).__name__, "message": text})
+            channel.send(describe_failure(error))
+
+
+def describe_failure(error: Exception) -> Message:
+    """Return the answer to a request that raised, with the lines that did."""
+    text = f"{_short(error, 600)}{_describe_place(error)}"
+    return {"ok": False, "error": type(error).__name__, "message": text}
 
 
 def leave_program(message: Message) -> Message:
@@ -495,7 +503,7 @@ def _parse_placement(parts: list[Any]) -> TensorPlacement:
     return TensorPlacement(offset, tuple(shape), dtype, None if strides is None else tuple(strides))
 
 
-def _describe_output(output: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever was returned
+def describe_output(output: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever was returned
     """Describe the type, shape, strides and address of a result for the grader."""
     import torch
 

@@ -1,0 +1,47 @@
+"""All-reduce, residual and RMSNorm: what follows a row-parallel layer under tensor parallelism."""
+
+import torch
+
+from warpsmith import Definition, ScalarSpec, TensorSpec, Tolerance, Workload
+
+
+def at(rows: int, cols: int, set: str = "representative") -> Workload:
+    """Return the workload of a size."""
+    return Workload(name=f"{rows}x{cols}", axes={"rows": rows, "cols": cols}, set=set)
+
+
+definition = Definition(
+    name="all_reduce_rmsnorm",
+    description="hidden = residual + the sum of all ranks' partial results; y = its RMSNorm * weight",
+    op_type="norm",
+    ranks=2,
+    axes={"parts": 2, "rows": "tokens", "cols": "hidden size"},
+    inputs={
+        "partial": TensorSpec(shape=("parts", "rows", "cols"), shard_axis="parts"),  # each rank has one part
+        "residual": TensorSpec(shape=("rows", "cols")),  # every rank has all of it
+        "weight": TensorSpec(shape=("cols",), role="weight"),
+        "eps": ScalarSpec(value=1e-6),
+    },
+    outputs={"y": TensorSpec(shape=("rows", "cols")), "hidden": TensorSpec(shape=("rows", "cols"))},
+    tolerance=Tolerance(reduction="cols"),
+    flops="(parts + 5) * rows * cols",
+    workloads=(at(256, 1024), at(16, 4096), at(1, 1, "odd"), at(3, 17, "odd"), at(127, 129, "odd")),
+)
+
+
+def reference(
+    partial: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return what every rank must have, from all parts at once."""
+    hidden = residual + partial.sum(0)
+    return torch.nn.functional.rms_norm(hidden, (hidden.shape[-1],), weight, eps), hidden
+
+
+def magnitude(
+    partial: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the scale of rounding errors: terms of the sum may cancel, and their errors stay."""
+    hidden = residual + partial.sum(0)
+    terms = residual.abs() + partial.abs().sum(0)
+    scale = (hidden.square().mean(-1, keepdim=True) + eps).rsqrt()
+    return terms * scale * weight.abs(), terms

@@ -1,0 +1,102 @@
+"""Judgements over ranks: the decision against another version, failures of one rank, and the command."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from lab_samples import workers
+
+from warpsmith.cli import main
+from warpsmith.core.evaluation import Status, Verdict
+from warpsmith.lab.ranks import correctness_check
+
+GATHER = Path(__file__).parent / "redteam" / "control_gather.py"
+
+
+@pytest.fixture(autouse=True)
+def few_blocks(monkeypatch):
+    """The red team needs all blocks; these tests do not."""
+    monkeypatch.setattr(correctness_check, "JOLTED_BLOCKS", (0, 0))
+    monkeypatch.setattr(correctness_check, "BLOCKS", 1)
+
+
+@pytest.fixture
+def write_version(tmp_path):
+    """`write_version(first lines of run)`: a right version that begins with these lines."""
+
+    def write(lines: str, name: str = "version.py") -> Path:
+        path = tmp_path / name
+        head, body = GATHER.read_text().split("def run(partial, residual, weight, eps):\n")
+        path.write_text(f"{head}def run(partial, residual, weight, eps):\n{lines}{body}")
+        return path
+
+    return write
+
+
+def test_the_slowest_rank_decides(judge_file, write_version):
+    slow = write_version("    if dist.get_rank() == 1:\n        import time\n        time.sleep(0.01)\n")
+    evaluation = judge_file(GATHER, against=slow, timed=True)
+    assert evaluation.decision.verdict.accepted, evaluation.decision
+    assert evaluation.aggregate.speedup > 1.5
+    assert evaluation.times["32x1024"].comparison.other_seconds > 0.01
+    assert evaluation.decision.again is not None, "a gain is confirmed in fresh processes"
+
+
+def test_a_rank_that_raises_ends_all_at_once(judge_file, write_version, host):
+    path = write_version("    if dist.get_rank() == 1:\n        raise ValueError('no such luck')\n")
+    started = time.monotonic()
+    evaluation = judge_file(path, seconds=60)
+    assert time.monotonic() - started < 30, "rank 0 waits for rank 1, and nobody may wait for rank 0"
+    assert evaluation.results[-1].status is Status.RUNTIME_ERROR
+    assert evaluation.results[-1].message.startswith("rank 1: ")
+    assert "no such luck" in evaluation.results[-1].message
+    assert workers(host) == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "status"),
+    [
+        ("    residual += 1\n", Status.INPUT_MUTATED),
+        ("    return residual.double(), residual\n", Status.INCORRECT_DTYPE),
+        ("    return residual[:-1], residual\n", Status.INCORRECT_SHAPE),
+        ("    partial = partial * (1 + 1e-3 * dist.get_rank())\n", Status.INCORRECT_NUMERICAL),
+    ],
+)
+def test_a_wrong_rank_fails_all(judge_file, write_version, lines, status):
+    evaluation = judge_file(write_version(lines))
+    assert evaluation.results[-1].status is status
+    assert evaluation.decision.verdict is Verdict.ROLLBACK
+
+
+def test_a_failure_of_the_version_to_beat_is_no_verdict(judge_file, write_version):
+    evaluation = judge_file(GATHER, against=write_version("    raise ValueError\n"), timed=True)
+    assert evaluation.correct
+    assert evaluation.decision.verdict is Verdict.INVALID
+
+
+def run_command(monkeypatch, *arguments: object) -> int:
+    monkeypatch.setattr("sys.argv", ["warpsmith", "ranks", *map(str, arguments)])
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    return int(ended.value.code or 0)
+
+
+def test_the_command_refuses_what_it_cannot_do(monkeypatch, capsys, file, tmp_path):
+    assert run_command(monkeypatch, file.path, GATHER, "--target", "h200") == 4
+    assert "GPU" in capsys.readouterr().err
+    assert run_command(monkeypatch, file.path, tmp_path / "none.py") == 3
+    assert run_command(monkeypatch, file.path, GATHER, "--check", "--against", GATHER) == 2
+    assert "--check" in capsys.readouterr().err
+
+
+def test_the_command_keeps_a_record(monkeypatch, capsys, tmp_path, file, judge_file):
+    evaluation = judge_file(GATHER, timed=True)
+    monkeypatch.setattr("warpsmith.lab.ranks.judge.judge_ranks", lambda *_: evaluation)
+    assert run_command(monkeypatch, file.path, GATHER, "--out", tmp_path / "record.json") == 0
+    record = json.loads((tmp_path / "record.json").read_text())
+    assert record["decision"]["verdict"] == "ACCEPT"
+    assert [check["name"] for check in record["trust"] if not check["ran"]] == ["isolation"]
+    assert "not in force: isolation" in capsys.readouterr().out

@@ -1,0 +1,1 @@
+"""Operators over ranks: several processes compute one operator together, and are judged together."""

@@ -1,0 +1,110 @@
+"""Untrusted side of one rank: it joins the other ranks, loads the version, and calls it on request."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from warpsmith.lab.operator.source_module import import_source
+from warpsmith.lab.workers.arena import TensorPlacement, open_arena
+from warpsmith.lab.workers.channel import Channel, Message
+from warpsmith.lab.workers.worker import describe_failure, describe_output
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Rank:
+    """State of one rank's process."""
+
+    def __init__(self) -> None:
+        self.run: Callable[..., Any] = lambda *_: None
+        self.memory: list[torch.Tensor] = []
+        self.arguments: list[list[Any]] = []
+        self.destinations: list[list[torch.Tensor]] = []
+
+    def join(self, message: Message, files: list[int]) -> Message:
+        """Open the arenas, join the process group, and import the version; all ranks must be told so."""
+        import torch
+        import torch.distributed
+
+        torch.set_num_threads(message["threads"])
+        self.memory = [open_arena(handle, [file]) for handle, file in zip(message["arenas"], files, strict=True)]
+        os.environ |= {
+            "GLOO_SOCKET_IFNAME": "lo",
+            "RANK": str(message["rank"]),
+            "LOCAL_RANK": str(message["rank"]),
+            "WORLD_SIZE": str(message["ranks"]),
+            "WARPSMITH_RANKS_FOLDER": message["folder"],
+        }
+        meeting = (Path(message["folder"]) / "store").as_uri()
+        torch.distributed.init_process_group(
+            "gloo", init_method=meeting, rank=message["rank"], world_size=message["ranks"]
+        )
+        module = import_source(f"warpsmith_solution_{message['name']}", Path(message["source"]))
+        self.run = module.run
+        return {}
+
+    def workload(self, message: Message) -> Message:
+        """Lay out the slots of one workload in the arenas; each slot has `inputs`, with numbers among them, and
+        `outputs`."""
+        self.arguments = [
+            [self._view(value, 0) if isinstance(value, list) else value for value in slot["inputs"]]
+            for slot in message["slots"]
+        ]
+        self.destinations = [[self._view(output, 1) for output in slot["outputs"]] for slot in message["slots"]]
+        return {}
+
+    def call_slots(self, message: Message) -> Message:
+        """Call once on each slot, with a pause before each; deliver all results when the last call has returned.
+
+        Results of earlier calls must therefore survive later ones.
+        """
+        results = []
+        for arguments, pause in zip(self.arguments, message["pauses"], strict=False):
+            if pause:
+                time.sleep(pause)
+            result = self.run(*arguments)
+            results.append(list(result) if isinstance(result, tuple | list) else [result])
+        described = [[describe_output(output) for output in outputs] for outputs in results]
+        for outputs, destinations in zip(results, self.destinations, strict=False):
+            if _same_form(outputs, destinations):
+                for output, destination in zip(outputs, destinations, strict=True):
+                    destination.copy_(output)
+        return {"slots": described}
+
+    def _view(self, placement: list[Any], arena: int) -> torch.Tensor:
+        offset, shape, dtype = placement
+        return TensorPlacement(offset, tuple(shape), dtype).view(self.memory[arena])
+
+
+def serve_rank(channel: Channel) -> None:
+    """Answer the grader until it closes the channel."""
+    rank = Rank()
+    channel.send({"ok": True})
+    while True:
+        message, files = channel.receive(files=2)
+        try:
+            match message["do"]:
+                case "join":
+                    answer = rank.join(message, files)
+                case "workload":
+                    answer = rank.workload(message)
+                case _:
+                    answer = rank.call_slots(message)
+            channel.send({"ok": True, **answer})
+        except Exception as error:
+            channel.send(describe_failure(error))
+
+
+def _same_form(outputs: list[Any], destinations: list[torch.Tensor]) -> bool:
+    """Return whether results can be delivered; the grader reads from their descriptions what is wrong if not."""
+    import torch
+
+    return len(outputs) == len(destinations) and all(
+        type(output) is torch.Tensor and output.shape == destination.shape and output.dtype == destination.dtype
+        for output, destination in zip(outputs, destinations, strict=True)
+    )

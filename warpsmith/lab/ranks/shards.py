@@ -1,0 +1,67 @@
+"""Shards: which part of an operator's tensors each rank has, and the whole tensor from the parts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from warpsmith.core.definition import Definition, TensorSpec, Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import torch
+
+
+def localize_definition(definition: Definition, workload: Workload) -> Definition:
+    """Return the definition of one rank's call at a workload: every shape in numbers, sharded axes shortened."""
+
+    def localize(spec: TensorSpec) -> TensorSpec:
+        shape = list(definition.shape(spec, workload))
+        if spec.shard_axis is not None:
+            shape[spec.shape.index(spec.shard_axis)] //= definition.ranks
+        return spec.model_copy(update={"shape": tuple(shape)})
+
+    inputs = {
+        name: localize(spec) if isinstance(spec, TensorSpec) else spec for name, spec in definition.inputs.items()
+    }
+    outputs = {name: localize(spec) for name, spec in definition.outputs.items()}
+    return definition.model_copy(update={"inputs": inputs, "outputs": outputs})
+
+
+def take_shard(spec: TensorSpec, tensor: torch.Tensor, rank: int, ranks: int) -> torch.Tensor:
+    """Return a view of what one of the ranks has of a tensor: its part, or all of it."""
+    if spec.shard_axis is None:
+        return tensor
+    return tensor.chunk(ranks, spec.shape.index(spec.shard_axis))[rank]
+
+
+def join_outputs(
+    definition: Definition, parts: Sequence[Mapping[str, torch.Tensor]]
+) -> list[dict[str, torch.Tensor]]:
+    """Return the whole outputs as each rank has them, from the ranks' outputs in order of the ranks.
+
+    A sharded output is put together from all ranks. If every output is sharded, all ranks have the same, and one
+    is returned.
+    """
+    import torch
+
+    whole = {
+        name: torch.cat([part[name] for part in parts], spec.shape.index(spec.shard_axis))
+        for name, spec in definition.outputs.items()
+        if spec.shard_axis is not None
+    }
+    if len(whole) == len(definition.outputs):
+        return [whole]
+    return [{name: whole.get(name, part[name]) for name in definition.outputs} for part in parts]
+
+
+def redraw_rank(
+    definition: Definition, inputs: Mapping[str, torch.Tensor], other: Mapping[str, torch.Tensor], rank: int
+) -> dict[str, torch.Tensor]:
+    """Return inputs in which one rank's parts are those of another draw; all other ranks see nothing new."""
+    changed = {name: tensor.clone() for name, tensor in inputs.items()}
+    for name, spec in definition.tensor_inputs.items():
+        if spec.shard_axis is not None:
+            part = take_shard(spec, changed[name], rank, definition.ranks)
+            part.copy_(take_shard(spec, other[name], rank, definition.ranks))
+    return changed
