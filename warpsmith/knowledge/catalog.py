@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -180,7 +181,9 @@ class Catalog:
         rows = symptoms.merge_symptom_tables(self.project)
         names = {id: [row for row in rows if id in row.entries] for id in self.entries}
         phrases = {id: " ".join(" ".join((row.title, *row.also)) for row in led) for id, led in names.items()}
-        return ranking.WordIndex.build(self.entries.values(), phrases).rank(question)
+        index = ranking.WordIndex.build(self.entries.values(), phrases)
+        with closing(index.connection):
+            return index.rank(question)
 
     def _symptom_gains(self, text: str, question: Sequence[Concept]) -> dict[str, tuple[float, float, str]]:
         """Return what a text's symptoms add to the entries that they lead to, their share of it, and title."""

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from warpsmith.core import gate_rules
+from warpsmith.core.evaluation import Status
 from warpsmith.lab.gate.correctness_check import CorrectnessCheck
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.inputs import ADVERSARIAL, MASKED, MASKED_ALONG, UNMIXED
@@ -81,3 +82,24 @@ def test_masks_that_leave_an_infinite_result_are_drawn_once_more(finite, draws):
     grade = check._grade_distribution(session, MASKED_ALONG)
     assert drawn == [(MASKED_ALONG, 1)] * draws
     assert (grade is None) is not finite[-1]
+
+
+@pytest.mark.parametrize(
+    ("near", "calls"), [([False], 1), ([True, False], 2), ([True] * 9, gate_rules.DRAW_TRIES)]
+)
+def test_a_plain_call_that_nearly_passes_is_made_again_on_new_inputs(near, calls):
+    check = CorrectnessCheck(None, None, None, "cpu", lambda: 1)
+    made, filled = [], []
+
+    def call(_: str) -> SimpleNamespace:
+        made.append(SimpleNamespace(near_miss=near[len(made)], status=Status.PASSED, number=len(made) + 1))
+        return made[-1]
+
+    session = SimpleNamespace(
+        fill_inputs=lambda *, slots: filled.append(slots),
+        call_and_grade=call,
+        workload=SimpleNamespace(name="one"),
+    )
+    check._grade_call(session, "normal")
+    assert (len(made), filled) == (calls, [1] * (calls - 1))
+    assert [grade.number for grade in check.grades["one"]] == [calls]

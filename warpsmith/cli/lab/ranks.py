@@ -61,7 +61,10 @@ def ranks_command(
     if not check:
         digits = evaluation.provenance.solution_sha256[:8]
         name = f"{file.definition.name}-{source.stem}-{digits}.json"
-        record = out or project.root / ".warpsmith" / "ranks" / name
+        scratch = project.root / ".warpsmith" / "ranks"
+        record = out or scratch / name
+        if out is None:
+            files.hide_from_git(scratch)
         files.write_file(record, evaluation.model_dump_json(indent=2) + "\n")
     console.out_json(evaluation) if as_json else _print_evaluation(evaluation, record)
     _exit_with_verdict(evaluation)
