@@ -25,6 +25,9 @@ move by up to `gate_rules.NEAR_EDIT` of their size; one cut between groups moves
 _EVEN = 0.5
 """Chance of each of two kinds of elements."""
 
+_CUTS = 3
+"""Edits of single cuts: a key that samples them misses some."""
+
 _PAIR = 2
 """Elements that change places."""
 
@@ -53,7 +56,7 @@ def list_edit_kinds(session: Session, name: str, drawn: torch.Tensor) -> tuple[E
     """Return the kinds of edits, besides single elements, that keep what an input promises."""
     spec = session.file.definition.tensor_inputs[name]
     if session.file.inputs is None and spec.distribution.startswith("offsets:") and _movable_cuts(drawn):
-        return ("cut",)
+        return ("cut",) * _CUTS
     if session.file.inputs is not None or spec.fits_together or drawn.numel() < _PAIR:
         return ()
     if not drawn.is_floating_point():
