@@ -210,7 +210,7 @@ class Definition(Model):
         shape, axis = self.shape(spec, workload), spec.shard_axis
         if axis is None:
             return
-        if self.ranks == 1 or axis not in spec.shape:
+        if self.ranks == 1 or axis not in spec.shape or axis not in self.axes:
             raise ValueError(f"shard_axis of `{name}`: `{axis}` must be an axis of its shape, and `ranks` above 1")
         if (size := shape[spec.shape.index(axis)]) % self.ranks:
             raise ValueError(

@@ -9,9 +9,13 @@ from pathlib import Path
 import pytest
 from lab_samples import workers
 
+from warpsmith import files
 from warpsmith.cli import main
 from warpsmith.core.evaluation import Status, Verdict
+from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.lab.ranks import correctness_check
+from warpsmith.lab.ranks.group import SLOTS, RankGroup
+from warpsmith.lab.workers.side import Limits
 
 GATHER = Path(__file__).parent / "redteam" / "control_gather.py"
 
@@ -75,6 +79,36 @@ def test_a_failure_of_the_version_to_beat_is_no_verdict(judge_file, write_versio
     evaluation = judge_file(GATHER, against=write_version("    raise ValueError\n"), timed=True)
     assert evaluation.correct
     assert evaluation.decision.verdict is Verdict.INVALID
+
+
+LEAVES = """
+    if not Path("{ticks}").exists() and dist.get_rank() == 0:
+        Path("{ticks}").touch()
+        ticker = "import time\\nwhile True: open('{ticks}', 'a').write('x'); time.sleep(0.001)"
+        subprocess.Popen([sys.executable, "-c", ticker], start_new_session=True)
+        time.sleep(0.3)
+"""
+
+
+def test_a_process_that_left_the_group_is_stopped_with_the_rank(host, file, write_version, tmp_path):
+    ticks = tmp_path / "ticks"
+    lines = "    import subprocess, sys, time\n    from pathlib import Path" + LEAVES.format(ticks=ticks)
+    content, workload = write_version(lines).read_bytes(), file.definition.workloads[0]
+    with RankGroup("v1", file.definition, [workload], Path("v1.py"), content, host, Limits(seconds=20)) as group:
+        group.open_workload(workload)
+        group.fill([Inputs(file, workload, 1, "cpu").draw()] * SLOTS)
+        group.call_slots([[0.0] * SLOTS] * 2)
+        size = ticks.stat().st_size
+        assert size > 0
+        time.sleep(0.1)
+        assert ticks.stat().st_size == size
+
+
+def test_all_processes_get_the_file_as_it_was_at_the_start(judge_file, write_version):
+    path = write_version("    open({path!r}, 'a').write('# more')\n")
+    path.write_text(path.read_text().replace("{path!r}", repr(str(path))))
+    before = files.file_sha256(path)
+    assert judge_file(path).provenance.solution_sha256 == before != files.file_sha256(path)
 
 
 def run_command(monkeypatch, *arguments: object) -> int:

@@ -14,7 +14,7 @@ from warpsmith.lab.grading.correctness import Grade, Truth
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import ADVERSARIAL, UNMIXED, Inputs
 from warpsmith.lab.ranks import shards
-from warpsmith.lab.ranks.group import SLOTS, RankGroup
+from warpsmith.lab.ranks.group import COPIES, SLOTS, RankGroup
 from warpsmith.lab.workers.side import SideFailed
 
 if TYPE_CHECKING:
@@ -104,12 +104,14 @@ def grade_slot(
     """
     if changed := group.changed_input(slot, inputs):
         raise SideFailed(Status.INPUT_MUTATED, f"{changed} was changed ({call})", group.name)
-    definition, whole = file.definition, shards.join_outputs(file.definition, group.read_outputs(slot))
-    grades = [correctness.grade_outputs(truth, outputs) for outputs in whole]
-    for rank, grade in enumerate(grades):
-        if grade.status is not Status.PASSED:
-            owner = f"rank {rank}: " if len(whole) > 1 else ""
-            raise WrongOnRank(grade, f"{owner}{grade.detail} ({call})", group.name)
+    definition, grades = file.definition, list[Grade]()
+    for copy, when in zip(COPIES, ("when it returned", "after the calls that followed"), strict=True):
+        whole = shards.join_outputs(definition, group.read_outputs(slot, copy))
+        for rank, outputs in enumerate(whole):
+            grades.append(correctness.grade_outputs(truth, outputs))
+            if grades[-1].status is not Status.PASSED:
+                owner = f"rank {rank}: " if len(whole) > 1 else ""
+                raise WrongOnRank(grades[-1], f"{owner}{grades[-1].detail} ({call}, {when})", group.name)
     for rank, outputs in enumerate(whole[1:], 1):
         _, failure = correctness.compare_calls(whole[0], outputs, truth, definition.deterministic)
         if failure:
@@ -153,7 +155,7 @@ def _late_ranks(ranks: int, block: int, chance: random.Random) -> list[list[floa
 
 def _compare_repetition(definition: Definition, group: RankGroup, truth: Truth) -> float:
     """Compare the last two calls, which had the same inputs; return the difference as a share of the bound."""
-    first, second = (shards.join_outputs(definition, group.read_outputs(SLOTS - back)) for back in (2, 1))
+    first, second = (shards.join_outputs(definition, group.read_outputs(SLOTS - back, -1)) for back in (2, 1))
     largest = 0.0
     for earlier, later in zip(first, second, strict=True):
         share, failure = correctness.compare_calls(earlier, later, truth, definition.deterministic)

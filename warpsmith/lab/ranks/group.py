@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import random
-import shutil
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from select import select
 from typing import TYPE_CHECKING, Any
 
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Status
-from warpsmith.core.text import quote_foreign
 from warpsmith.lab.machine import system
 from warpsmith.lab.ranks import shards
 from warpsmith.lab.timing import answers
@@ -33,6 +31,9 @@ some calls."""
 JOLT_SECONDS = 0.4
 """Seconds of a block in which a rank is jolted at most. Chosen: it bounds a check."""
 
+COPIES = (-2, -1)
+"""Copies of a call's outputs, by their places: right after the call, and after the last call of the block."""
+
 _RUN_SECONDS, _STOP_SECONDS = 3e-5, 1e-3
 """Mean seconds from one stop of a jolted rank to the next, and of a stop. Chosen: a flag that is raised early is
 followed by its data within some microseconds."""
@@ -50,6 +51,7 @@ class RankGroup:
         definition: Definition,
         workloads: Sequence[Workload],
         source: Path,
+        content: bytes,
         host: WorkerHost,
         limits: Limits,
     ) -> None:
@@ -59,7 +61,8 @@ class RankGroup:
             name: name of the side, for failures.
             definition: the operator.
             workloads: all workloads that will be opened.
-            source: file of the version; the ranks get a copy.
+            source: file of the version, for its name.
+            content: its content, of which the ranks get a copy.
             host: supplies the workers.
             limits: time for one request to all ranks together, and memory for each.
         """
@@ -70,7 +73,7 @@ class RankGroup:
         self._places: list[dict[str, list[TensorPlacement]]] = []
         self._local, self._workload = definition, workloads[0]
         try:
-            self._start(source, host, workloads)
+            self._start(source, content, host, workloads)
         except BaseException:
             self.close()
             raise
@@ -103,7 +106,9 @@ class RankGroup:
                     numbers[name] if name in numbers else _as_json(self._places[slot][name][0])
                     for name in self._local.inputs
                 ],
-                "outputs": [_as_json(self._places[slot][name][-1]) for name in self._local.outputs],
+                "outputs": [
+                    [_as_json(self._places[slot][name][copy]) for name in self._local.outputs] for copy in COPIES
+                ],
             }
             for slot in range(SLOTS)
         ]
@@ -122,36 +127,39 @@ class RankGroup:
                     self._places[slot][name][0].view(inputs.memory).copy_(part)
             for places in self._places:
                 for name in self._local.outputs:
-                    poison_tensor(places[name][-1].view(outputs.memory))
+                    for copy in COPIES:
+                        poison_tensor(places[name][copy].view(outputs.memory))
 
-    def call_slots(self, pauses: Sequence[Sequence[float]], jolted: int | None = None) -> float:
+    def call_slots(
+        self, pauses: Sequence[Sequence[float]], jolted: int | None = None, *, checked: bool = True
+    ) -> float:
         """Call once on every slot, on all ranks, and stop them.
 
         Args:
             pauses: seconds before each call, by rank; the ranks are called in an order by chance.
             jolted: rank that is stopped and continued many times within its calls, at instants by chance.
+            checked: look for changed inputs, and poison their memory between calls, which takes time.
 
         Returns:
             Seconds from the common start until the last rank has answered, by the grader's clock.
         """
-        seconds, reports = self._ask([{"do": "call", "pauses": list(each)} for each in pauses], jolted=jolted)
+        messages: list[Message] = [{"do": "call", "pauses": list(each), "checked": checked} for each in pauses]
+        seconds, reports = self._ask(messages, jolted=jolted)
         self.pause()  # what a rank has not delivered when it answers is missing
         for rank, report in enumerate(reports):
             slots = report.get("slots")
             if not isinstance(slots, list) or len(slots) != SLOTS:
                 raise SideFailed(Status.RUNTIME_ERROR, f"rank {rank} answered out of turn", self.name)
             for slot in slots:
-                try:
+                with self._naming(rank):
                     facts = answers.parse_outputs(slot, self.name)
                     answers.check_outputs(self._local, self._workload, facts)
-                except SideFailed as failure:
-                    raise self._failure_on(rank, failure) from failure
         return seconds
 
-    def read_outputs(self, slot: int) -> list[dict[str, torch.Tensor]]:
-        """Copy the outputs of a slot, by rank."""
+    def read_outputs(self, slot: int, copy: int) -> list[dict[str, torch.Tensor]]:
+        """Copy one of the `COPIES` of a slot's outputs, by rank."""
         return [
-            {name: self._places[slot][name][-1].view(outputs.memory).clone() for name in self._local.outputs}
+            {name: self._places[slot][name][copy].view(outputs.memory).clone() for name in self._local.outputs}
             for _, outputs in self._arenas
         ]
 
@@ -162,26 +170,29 @@ class RankGroup:
         for rank, (inputs, _) in enumerate(self._arenas):
             for name, tensor in tensors.items():
                 content = self._places[slot][name][0].view(inputs.memory)
-                same = content.contiguous().view(torch.uint8), self._part(name, tensor, rank).contiguous()
-                if not torch.equal(same[0], same[1].view(torch.uint8)):
+                both = (content, self._part(name, tensor, rank))
+                if not torch.equal(*(each.reshape(-1).view(torch.uint8) for each in both)):
                     return f"rank {rank}'s {name}"
         return ""
 
     def pause(self) -> None:
         """Stop all ranks."""
-        for side in self._sides:
-            side.pause()
+        for rank, side in enumerate(self._sides):
+            with self._naming(rank):
+                side.pause()
 
-    def _start(self, source: Path, host: WorkerHost, workloads: Sequence[Workload]) -> None:
+    def _start(self, source: Path, content: bytes, host: WorkerHost, workloads: Sequence[Workload]) -> None:
         definition, copy = self.definition, Path(self._folder.name) / source.name
-        shutil.copy(source, copy)
+        copy.write_bytes(content)
         sizes = [self._lay_out(shards.localize_definition(definition, each), each)[0] for each in workloads]
         self._arenas = [
             (Arena(max(i.size for i, _ in sizes), "cpu"), Arena(max(o.size for _, o in sizes), "cpu"))
             for _ in range(definition.ranks)
         ]
         for rank in range(definition.ranks):
-            self._sides.append(host.start_side(f"rank {rank}", self._limits, trusted=True))
+            side = host.start_side(f"rank {rank}", self._limits, trusted=True)
+            side.runs_foreign_code = True
+            self._sides.append(side)
         self._ask([{"do": "become", "module": _RANK}] * definition.ranks)
         messages, descriptors = [], []
         for rank, arenas in enumerate(self._arenas):
@@ -208,20 +219,25 @@ class RankGroup:
         started = ended = time.monotonic()
         try:
             for rank in order:
-                self._tell(rank, messages[rank], files[rank] if files else ())
+                with self._naming(rank):
+                    self._sides[rank].tell(messages[rank], files[rank] if files else ())
             while waiting:
                 if jolted is not None and jolted in waiting.values() and time.monotonic() - started < JOLT_SECONDS:
-                    self._jolt(self._sides[jolted])
+                    with self._naming(jolted):
+                        self._jolt(self._sides[jolted])
                     ready = select(list(waiting), [], [], 0)[0]
                 else:
                     ready = select(list(waiting), [], [], _LOOK_SECONDS)[0]
                 ended = time.monotonic()
                 for side in ready:
-                    reports[rank] = self._answer(rank := waiting.pop(side), messages[rank]["do"])
+                    rank = waiting.pop(side)
+                    with self._naming(rank):
+                        reports[rank] = side.answer(messages[rank]["do"])
                 if waiting and ended - started > self._limits.seconds:
                     raise self._too_late(sorted(waiting.values()))
-                for side in () if ready else waiting:
-                    side.check_limits()
+                for side, rank in () if ready else waiting.items():
+                    with self._naming(rank):
+                        side.check_limits()
         except SideFailed:
             self.close()
             raise
@@ -236,23 +252,16 @@ class RankGroup:
         time.sleep(_STOP_SECONDS)
         side.resume()
 
-    def _tell(self, rank: int, message: Message, files: tuple[int, ...]) -> None:
+    @contextmanager
+    def _naming(self, rank: int) -> Iterator[None]:
+        """Say in a failure that it is this rank's, and of which version."""
         try:
-            self._sides[rank].tell(message, files)
-        except SideFailed as failure:
-            raise self._failure_on(rank, failure) from failure
-
-    def _answer(self, rank: int, doing: str) -> Message:
-        try:
-            return self._sides[rank].answer(doing)
+            yield
         except SideFailed as failure:
             raise self._failure_on(rank, failure) from failure
 
     def _failure_on(self, rank: int, failure: SideFailed) -> SideFailed:
-        message = failure.message
-        if failure.status in (Status.RUNTIME_ERROR, Status.OUT_OF_MEMORY):
-            message = quote_foreign(message)
-        return SideFailed(failure.status, f"rank {rank}: {message}", self.name)
+        return SideFailed(failure.status, f"rank {rank}: {failure.message}", self.name)
 
     def _too_late(self, ranks: list[int]) -> SideFailed:
         names = f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}"
@@ -270,7 +279,8 @@ class RankGroup:
         layouts, places = (Layout(), Layout()), []
         for _ in range(SLOTS):
             slot: dict[str, list[TensorPlacement]] = {}
-            for layout, specs in zip(layouts, (local.tensor_inputs, local.outputs), strict=True):
+            kinds = [(layouts[0], local.tensor_inputs), *((layouts[1], local.outputs) for _ in COPIES)]
+            for layout, specs in kinds:
                 for name, spec in specs.items():
                     placement = layout.add(local.shape(spec, workload), local.dtype(spec, workload))
                     slot.setdefault(name, []).append(placement)

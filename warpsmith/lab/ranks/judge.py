@@ -5,9 +5,9 @@ from __future__ import annotations
 import secrets
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 
-from warpsmith import files
 from warpsmith.core.base import this_minute
 from warpsmith.core.campaign import Thresholds
 from warpsmith.core.evaluation import (
@@ -41,7 +41,8 @@ TRUST = (
     Check(
         name="isolation",
         ran=False,
-        how="ranks reach each other over loopback, so they run without the sandbox: judge code that you trust",
+        how="ranks reach each other over loopback, so they run without the sandbox: a version may read and write "
+        "what its user may; judge code that you trust",
     ),
     Check(name="clock", ran=True, how="the grader's, from before the first request to the last rank's answer"),
     Check(name="outputs at the answer", ran=True, how="all ranks are stopped before their outputs are read"),
@@ -52,6 +53,9 @@ TRUST = (
     ),
 )
 """Protections of every judgement over ranks."""
+
+_Contents = dict[Path, bytes]
+"""Versions as they were when the judgement began; every process gets these."""
 
 
 @dataclass(frozen=True)
@@ -77,11 +81,12 @@ class RankRequest:
 def judge_ranks(request: RankRequest, host: WorkerHost) -> RankEvaluation:
     """Judge a version over ranks, on the processor."""
     seed, results = secrets.randbits(62), list[WorkloadResult]()
+    contents = {path: path.read_bytes() for path in (request.source, request.against) if path}
     times, verdict = RankTimes(request.file, secrets.randbits(62), request.tell), None
     try:
-        _check(request, host, seed, results)
+        _check(request, contents, host, seed, results)
         if request.timed:
-            verdict = _time(request, host, times)
+            verdict = _time(request, contents, host, times)
     except SideFailed as failure:
         verdict = _failed(failure, results)
     except MachineFailed as failure:
@@ -93,7 +98,7 @@ def judge_ranks(request: RankRequest, host: WorkerHost) -> RankEvaluation:
     return RankEvaluation(
         definition=request.file.definition.name,
         ranks=request.file.definition.ranks,
-        provenance=_provenance(request, seed),
+        provenance=_provenance(request, contents, seed),
         trust=TRUST,
         results=tuple(results),
         times=times.summarize() if timed else {},
@@ -103,7 +108,9 @@ def judge_ranks(request: RankRequest, host: WorkerHost) -> RankEvaluation:
     )
 
 
-def _check(request: RankRequest, host: WorkerHost, seed: int, results: list[WorkloadResult]) -> None:
+def _check(
+    request: RankRequest, contents: _Contents, host: WorkerHost, seed: int, results: list[WorkloadResult]
+) -> None:
     """Add a result for each workload.
 
     Raises:
@@ -112,8 +119,9 @@ def _check(request: RankRequest, host: WorkerHost, seed: int, results: list[Work
     workloads, name = correctness_check.list_rank_workloads(request.file, seed), "*"
     try:
         with RankGroup(
-            SOLUTION, request.file.definition, workloads, request.source, host, request.limits
-        ) as group:
+            SOLUTION, request.file.definition, workloads, request.source, contents[request.source], host,
+            request.limits,
+        ) as group:  # fmt: skip
             for number, workload in enumerate(workloads):
                 name = workload.name
                 request.tell(f"correctness at {name} on {request.file.definition.ranks} ranks")
@@ -124,7 +132,7 @@ def _check(request: RankRequest, host: WorkerHost, seed: int, results: list[Work
         raise
 
 
-def _time(request: RankRequest, host: WorkerHost, times: RankTimes) -> Decision:
+def _time(request: RankRequest, contents: _Contents, host: WorkerHost, times: RankTimes) -> Decision:
     """Time the version, and a gain or a loss once more in fresh processes."""
     definition, thresholds, later = request.file.definition, Thresholds(), list[RankTimes]()
     sides = {SOLUTION: request.source}
@@ -135,7 +143,9 @@ def _time(request: RankRequest, host: WorkerHost, times: RankTimes) -> Decision:
         with ExitStack() as stack:
             groups = {
                 name: stack.enter_context(
-                    RankGroup(name, definition, definition.workloads, source, host, request.limits)
+                    RankGroup(
+                        name, definition, definition.workloads, source, contents[source], host, request.limits
+                    )
                 )
                 for name, source in sides.items()
             }
@@ -176,14 +186,14 @@ def _failed_result(workload: str, failure: SideFailed) -> WorkloadResult:
     )
 
 
-def _provenance(request: RankRequest, seed: int) -> Provenance:
+def _provenance(request: RankRequest, contents: _Contents, seed: int) -> Provenance:
     against = request.against
     return Provenance(
         solution=request.project.relative(request.source.resolve()),
-        solution_sha256=files.file_sha256(request.source),
+        solution_sha256=sha256(contents[request.source]).hexdigest(),
         definition_sha256=request.file.sha256,
         best=request.project.relative(against.resolve()) if against else None,
-        best_sha256=files.file_sha256(against) if against else None,
+        best_sha256=sha256(contents[against]).hexdigest() if against else None,
         lab_sha256=provenance.lab_sha256(),
         gate_version=GATE_VERSION,
         seed=seed,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warpsmith.lab.operator.source_module import import_source
-from warpsmith.lab.workers.arena import TensorPlacement, open_arena
+from warpsmith.lab.workers.arena import TensorPlacement, open_arena, poison_tensor
 from warpsmith.lab.workers.channel import Channel, Message
 from warpsmith.lab.workers.worker import describe_failure, describe_output
 
@@ -23,8 +23,9 @@ class Rank:
     def __init__(self) -> None:
         self.run: Callable[..., Any] = lambda *_: None
         self.memory: list[torch.Tensor] = []
-        self.arguments: list[list[Any]] = []
-        self.destinations: list[list[torch.Tensor]] = []
+        self.staged: list[list[Any]] = []
+        self.arguments: list[Any] = []
+        self.destinations: list[list[list[torch.Tensor]]] = []
 
     def join(self, message: Message, files: list[int]) -> Message:
         """Open the arenas, join the process group, and import the version; all ranks must be told so."""
@@ -50,30 +51,45 @@ class Rank:
 
     def workload(self, message: Message) -> Message:
         """Lay out the slots of one workload in the arenas; each slot has `inputs`, with numbers among them, and
-        `outputs`."""
-        self.arguments = [
+        two lists of `outputs`. The version gets copies of the inputs, in memory of this process alone."""
+        import torch
+
+        self.staged = [
             [self._view(value, 0) if isinstance(value, list) else value for value in slot["inputs"]]
             for slot in message["slots"]
         ]
-        self.destinations = [[self._view(output, 1) for output in slot["outputs"]] for slot in message["slots"]]
+        self.arguments = [
+            torch.empty_like(value) if isinstance(value, torch.Tensor) else value for value in self.staged[0]
+        ]
+        self.destinations = [
+            [[self._view(output, 1) for output in outputs] for outputs in slot["outputs"]]
+            for slot in message["slots"]
+        ]
         return {}
 
     def call_slots(self, message: Message) -> Message:
-        """Call once on each slot, with a pause before each; deliver all results when the last call has returned.
+        """Call once on each slot, with a pause before each, on inputs that are copied after the pause.
 
-        Results of earlier calls must therefore survive later ones.
+        Results are delivered twice: right after their call, where one that comes later is missing, and after the
+        last call, which they must survive. With `checked`, what the version left in its inputs goes back to their
+        slot, and its memory is poisoned: who reads it before the next call begins finds NaN.
         """
         results = []
-        for arguments, pause in zip(self.arguments, message["pauses"], strict=False):
+        for slot, pause in enumerate(message["pauses"]):
             if pause:
                 time.sleep(pause)
-            result = self.run(*arguments)
+            _copy_inputs(self.staged[slot], self.arguments)
+            result = self.run(*self.arguments)
             results.append(list(result) if isinstance(result, tuple | list) else [result])
+            _deliver(results[-1], self.destinations[slot][0])
+            if message["checked"]:
+                _copy_inputs(self.arguments, self.staged[slot])
+                for argument in self.arguments:
+                    if not isinstance(argument, int | float):
+                        poison_tensor(argument)
         described = [[describe_output(output) for output in outputs] for outputs in results]
-        for outputs, destinations in zip(results, self.destinations, strict=False):
-            if _same_form(outputs, destinations):
-                for output, destination in zip(outputs, destinations, strict=True):
-                    destination.copy_(output)
+        for outputs, destinations in zip(results, self.destinations, strict=True):
+            _deliver(outputs, destinations[1])
         return {"slots": described}
 
     def _view(self, placement: list[Any], arena: int) -> torch.Tensor:
@@ -98,6 +114,20 @@ def serve_rank(channel: Channel) -> None:
             channel.send({"ok": True, **answer})
         except Exception as error:
             channel.send(describe_failure(error))
+
+
+def _copy_inputs(sources: list[Any], targets: list[Any]) -> None:
+    """Copy the tensors among the inputs of a call; numbers are the same in each."""
+    for source, target in zip(sources, targets, strict=True):
+        if not isinstance(source, int | float):
+            target.copy_(source)
+
+
+def _deliver(outputs: list[Any], destinations: list[torch.Tensor]) -> None:
+    """Copy results to their places in the arena, if they have the form that is asked for."""
+    if _same_form(outputs, destinations):
+        for output, destination in zip(outputs, destinations, strict=True):
+            destination.copy_(output)
 
 
 def _same_form(outputs: list[Any], destinations: list[torch.Tensor]) -> bool:

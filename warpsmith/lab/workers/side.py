@@ -222,6 +222,7 @@ class Side:
         self, name: str, channel: Channel, pid: int, limits: Limits, folder: Path, host: WorkerHost, trusted: bool
     ) -> None:
         self.name, self.pid, self.trusted = name, pid, trusted
+        self.runs_foreign_code = not trusted
         self._channel, self._limits, self._folder, self._host = channel, limits, folder, host
         self._alive, self._warming, self._paused = True, False, False
         self._report: Message | None = None
@@ -483,7 +484,9 @@ class Side:
 
     def _strays(self) -> list[int]:
         """List processes that left its process group, on a machine where nothing prevents that."""
-        if self.trusted or any(check.name == "process group" and check.ran for check in self.isolation):
+        if not self.runs_foreign_code or any(
+            check.name == "process group" and check.ran for check in self.isolation
+        ):
             return []
         stats = ((pid, process.read_stat(str(pid))) for pid in self.descendants())
         return [pid for pid, stat in stats if stat and stat.group != self.pid]
@@ -491,7 +494,7 @@ class Side:
     def check_limits(self) -> None:
         """Check its processes and memory; raises SideFailed, and kills it, beyond a limit."""
         pids = self.descendants()
-        if len(pids) > gate_rules.MAX_PROCESSES and not self.trusted:
+        if len(pids) > gate_rules.MAX_PROCESSES and self.runs_foreign_code:
             message = f"it started more than {gate_rules.MAX_PROCESSES} processes and was killed"
             raise self._kill_as_failed(Status.RUNTIME_ERROR, message)
         everything = (self.pid, *pids)
@@ -528,7 +531,7 @@ class Side:
 
     def _quote(self, text: str) -> str:
         """Mark what a version printed as data; the project's own code is trusted."""
-        return text if self.trusted else quote_foreign(text)
+        return quote_foreign(text) if self.runs_foreign_code else text
 
     def _tail(self) -> str:
         path = self._folder / "output.txt"
