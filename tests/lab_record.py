@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+import re
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -45,6 +46,8 @@ _OTHERS = (
     "tests/lab",
     "tests/redteam",
 )
+_OWN = re.compile(r"tests/(.*/)?test_\w+\.py|tests/lab_record\.py")
+"""Files of tests, each of which counts for its own tests alone."""
 _LIBRARIES = ("numpy", "torch", "triton")
 
 
@@ -57,12 +60,21 @@ def _files() -> Iterator[Path]:
 
 @cache
 def inputs_sha256() -> str:
-    """Return the hash of what the lab's tests depend on."""
+    """Return the hash of what all tests of the lab depend on, which is all but the files of tests."""
     libraries = [f"{name} {metadata.version(name)}" for name in _LIBRARIES]
     total = hashlib.sha256(f"{sys.version_info[:2]} {libraries}".encode())
     for path in sorted(set(_files())):
-        total.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes() + b"\0")
+        name = path.relative_to(ROOT).as_posix()
+        if not _OWN.fullmatch(name):
+            total.update(f"{name}\0".encode() + path.read_bytes() + b"\0")
     return total.hexdigest()
+
+
+@cache
+def file_sha256(name: str) -> str:
+    """Return the hash of a file of tests; empty if it is gone."""
+    path = ROOT / name
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
 @cache
@@ -86,12 +98,16 @@ def _is_within(parts: list[str], sources: set[Path]) -> bool:
 
 
 def read_record() -> dict[str, Any]:
-    """Return the record if it holds for the present code, else an empty one."""
+    """Return the record as far as it holds for the present code: without tests whose file has changed."""
     try:
         record = json.loads(RECORD.read_text())
     except (OSError, ValueError):
         record = {}
-    return record if record.get("inputs_sha256") == inputs_sha256() else {}
+    if record.get("inputs_sha256") != inputs_sha256():
+        return {}
+    same = {name for name, sha256 in record["files"].items() if sha256 == file_sha256(name)}
+    seconds = {name: each for name, each in record["seconds"].items() if name.partition("::")[0] in same}
+    return {**record, "seconds": seconds}
 
 
 def is_drawn(name: str) -> bool:
@@ -128,9 +144,11 @@ class Recorder:
         """Write what passed, beside what the record already holds for the same code."""
         if self._seconds:
             seconds = {**read_record().get("seconds", {}), **self._seconds}
+            names = sorted({name.partition("::")[0] for name in seconds})
             record = {
                 "inputs_sha256": inputs_sha256(),
                 "measured": f"{datetime.now(UTC):%Y-%m-%d %H:%M}",
+                "files": {name: file_sha256(name) for name in names},
                 "seconds": dict(sorted(seconds.items())),
             }
             RECORD.write_text(json.dumps(record, indent=1) + "\n")

@@ -32,7 +32,9 @@ def config(**options: bool) -> Any:
 
 def write(record: Path, digest: str) -> None:
     seconds = dict.fromkeys(NAMES, 2.0)
-    record.write_text(json.dumps({"inputs_sha256": digest, "measured": "2026-01-01 00:00", "seconds": seconds}))
+    files = {name: lab_record.file_sha256(name) for name in {each.partition("::")[0] for each in NAMES}}
+    contents = {"inputs_sha256": digest, "measured": "2026-01-01 00:00", "files": files, "seconds": seconds}
+    record.write_text(json.dumps(contents))
 
 
 def run_count(settings: Any) -> int:
@@ -57,6 +59,12 @@ def test_all_run_where_that_is_asked_for(record: Path, option: str) -> None:
     settings = config()
     setattr(settings.option, option, True)
     assert run_count(settings) == 301
+
+
+def test_all_of_a_file_run_where_it_has_changed(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(record, lab_record.inputs_sha256())
+    monkeypatch.setattr(lab_record, "file_sha256", lambda _: "changed")
+    assert run_count(config()) == 301
 
 
 @pytest.mark.parametrize("text", [None, "{", "{}", '{"inputs_sha256": "other", "seconds": {}}'])

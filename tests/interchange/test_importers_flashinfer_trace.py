@@ -249,8 +249,8 @@ def test_what_cannot_run_without_warpsmith_is_left_out_with_the_reason(tmp_path,
     folder = project.kernels / "pairs"
     (folder / "cpp" / "v2.cpp").write_text(CPP.replace("rows = ", "rows = omp_get_max_threads() * 0 + "))
     (folder / "cpp" / "v3.cpp").write_text(CPP.replace("int64_t row = 0", "int64_t row = nought"))
-    (folder / "hip").mkdir()
-    (folder / "hip" / "v1.py").write_text("def run(x, w): ...\n")
+    (folder / "fortran").mkdir()
+    (folder / "fortran" / "v1.py").write_text("def run(x, w): ...\n")
     told = []
     written = export_operator(project, "pairs", tmp_path / "out", told.append)
     assert [path.name for path in written if "float32_cpp" in path.name] == ["pairs_float32_cpp_v1.json"]
@@ -258,7 +258,7 @@ def test_what_cannot_run_without_warpsmith_is_left_out_with_the_reason(tmp_path,
     assert "cpp/v2 is left out of pairs_float32: it calls OpenMP" in said
     assert "cpp/v3 is left out of pairs_float32: it does not compile" in said
     assert "nought" in said
-    assert "hip/v1 is left out of pairs_float32: hip is no language" in said
+    assert "fortran/v1 is left out of pairs_float32: fortran is no language" in said
     assert "pairs_float32, cpp/v1: the consumer's build has -std=c++17 -O2" in said
 
 
