@@ -120,10 +120,11 @@ def deselect_recorded(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.option.all_lab or config.option.record_lab:
         return
     passed = read_record().get("seconds", {})
-    left_out = [item for item in items if item.nodeid in passed and not is_drawn(item.nodeid)]
+    names = {name for name in passed if not is_drawn(name)}
+    left_out = [item for item in items if item.nodeid in names]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item.nodeid not in passed or is_drawn(item.nodeid)]
+        items[:] = [item for item in items if item.nodeid not in names]
 
 
 class Recorder:
