@@ -1,0 +1,87 @@
+"""Running sums: the bounds refuse what is wrong; drafts are right where an interpreter can tell, and compile."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from warpsmith.core.evaluation import Resources
+from warpsmith.lab.grading import correctness
+from warpsmith.lab.operator import definition_file
+from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.languages.triton import compile as triton_compile
+
+FOLDER = Path(__file__).parents[2] / "kernels" / "cumsum"
+FILE = definition_file.load_definition(FOLDER / "definition.py")
+DRAFTS = sorted(FOLDER.glob("drafts/triton/*.py"))
+ODD = {one.name: one for one in FILE.definition.select("odd")}
+
+
+def by_parts(x: torch.Tensor, *, part: int = 512, narrow: bool = False, forgets: bool = False) -> torch.Tensor:
+    """Sums of parts, each with the totals of all parts before it; with one fault by choice."""
+    parts = x.float().split(part, -1)
+    totals = torch.stack([each.sum(-1) for each in parts], -1)
+    if narrow:
+        totals = totals.bfloat16().float()
+    before = totals.cumsum(-1) - totals
+    if forgets:
+        before[..., -1] = 0
+    return torch.cat([each.cumsum(-1) + before[..., [i]] for i, each in enumerate(parts)], -1).to(x.dtype)
+
+
+def graded(name: str, distribution: str | None = None, **faults: bool) -> str:
+    inputs = Inputs(FILE, ODD[name], 5, "cpu").draw(distribution)
+    truth = correctness.compute_truth(FILE, ODD[name], inputs, correlated=distribution is not None)
+    return correctness.grade_outputs(truth, FILE.outputs(by_parts(inputs["x"], **faults))).status
+
+
+@pytest.mark.parametrize("name", ["5x4097-fp32", "3x65537-bf16"])
+@pytest.mark.parametrize("distribution", [None, "large", "huge", "one_hot", "constant"])
+def test_sums_of_parts_hold_the_bounds(name, distribution):
+    assert graded(name, distribution) == "PASSED"
+
+
+@pytest.mark.parametrize("fault", ["narrow", "forgets"])
+def test_what_is_wrong_fails(fault):
+    assert graded("5x4097-fp32", **{fault: True}) == "INCORRECT_NUMERICAL"
+
+
+def draft_with(folder: Path, path: Path, **constants: int) -> Path:
+    """A copy of a draft with other constants, beside a copy of the definition."""
+    copy = folder / "cumsum" / "drafts" / "triton" / path.name
+    copy.parent.mkdir(parents=True)
+    shutil.copy(FOLDER / "definition.py", folder / "cumsum")
+    text = path.read_text()
+    for name, value in constants.items():
+        text, count = re.subn(rf"^{name} = \d+$", f"{name} = {value}", text, flags=re.MULTILINE)
+        assert count == 1
+    copy.write_text(text)
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("name", "constants"), [("01_rows", {"TILE": 256}), ("02_totals", {"PART": 256})], ids=str
+)
+def test_drafts_are_right_where_the_interpreter_can_tell(name, constants, interpret, tmp_path):
+    answer = interpret(draft_with(tmp_path, FOLDER / "drafts" / "triton" / f"{name}.py", **constants))
+    assert "error" not in answer, answer["error"]
+    assert [grade for grade in answer["graded"] if grade[2] != "PASSED"] == []
+    assert len(answer["graded"]) == 6
+
+
+@pytest.mark.parametrize("path", DRAFTS, ids=lambda path: path.stem)
+def test_drafts_compile_without_spilling(path, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
+    asked = ["4096x4096-fp32", "64x1048576-fp32", "64x1048576-bf16"]
+    request = {"source": str(path), "definition": FILE.definition.model_dump(mode="json"), "arch": "sm_90a"}
+    (tmp_path / "request.json").write_text(json.dumps({**request, "workloads": asked}))
+    assert triton_compile.main(tmp_path) == 0, capsys.readouterr().out
+    reports = list(map(Resources.model_validate, json.loads((tmp_path / "resources.json").read_text())))
+    assert [report.spill_bytes for report in reports] == [0] * len(reports)
+    sass = "".join(one.read_text() for one in tmp_path.glob("*.sass"))
+    assert "LDG.E.EF.128" in sass or "LDG.E.128" in sass, "16 bytes a load"
