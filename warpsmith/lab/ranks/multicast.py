@@ -1,0 +1,35 @@
+"""NVLink multicast, which stays off: a program that uses it can put the GPUs of a host out of service."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from warpsmith.errors import MachineFailed, Misuse
+
+MULTICAST_OFF: Final = {
+    "NCCL_NVLS_ENABLE": "0",
+    "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1",
+    "NVSHMEM_DISABLE_NVLS": "1",
+}
+"""Variables that keep NCCL, PyTorch's symmetric memory and NVSHMEM from it."""
+
+_USES = re.compile(rf"{'|'.join(MULTICAST_OFF)}|NVLS|cuMulticast|multimem")
+
+
+def require_multicast_off(environment: Mapping[str, str]) -> None:
+    """Raise MachineFailed unless every variable that turns multicast off is set so."""
+    wrong = [f"{name}={value}" for name, value in MULTICAST_OFF.items() if environment.get(name) != value]
+    if wrong:
+        raise MachineFailed(f"Ranks on GPUs run with NVLink multicast off only; set {', '.join(wrong)}.")
+
+
+def refuse_multicast(name: str, source: str) -> None:
+    """Raise Misuse for a version whose source names multicast, or the variables that turn it off."""
+    if match := _USES.search(source):
+        line = source.count("\n", 0, match.start()) + 1
+        raise Misuse(
+            f"{name}:{line} names `{match[0]}`: NVLink multicast stays off for ranks on GPUs; remove it from the"
+            " version."
+        )
