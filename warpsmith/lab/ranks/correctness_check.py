@@ -67,12 +67,8 @@ def check_rank_workload(file: DefinitionFile, workload: Workload, group: RankGro
         SideFailed: a rank is wrong, changes an input, or fails.
         MachineFailed: the reference misses its own bound.
     """
-    inputs, chance, grades, repeat = (
-        Inputs(file, workload, seed, group.grading_device),
-        random.Random(seed),
-        [],
-        0.0,
-    )
+    inputs = Inputs(file, workload, seed, group.grading_device)
+    chance, grades, repeat = random.Random(seed), list[Grade](), 0.0
     group.open_workload(workload)
     before = inputs.draw()
     _require_reference(file, workload, before)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from warpsmith.lab.ranks import gpu_kernels
@@ -36,6 +37,9 @@ class GpuRank(Rank):
     jam_stream: torch.cuda.Stream
     gate: GatePage
     gate_address: int
+    event: Callable[..., Any]
+    synchronize: Callable[[], None]
+    set_stream: Callable[[torch.cuda.Stream], None]
     masters: list[list[Any]]
     inputs: list[list[Any]]
 
@@ -100,7 +104,7 @@ class GpuRank(Rank):
         return self._call_checked(message) if message["checked"] else self._time_block(message)
 
     def _call_checked(self, message: Message) -> Message:
-        results, early, seen = list[list[Any]](), [], []
+        results, early, left = list[list[Any]](), [], []
         self._poison(self.arguments)
         self.synchronize()
         if message["jam"]:
@@ -113,13 +117,13 @@ class GpuRank(Rank):
             copy_inputs(self.masters[slot], self.arguments)
             results.append(self._call(self.arguments))
             early.append(self._copy(results[slot], slot))
-            seen.append([value.clone() if _is_tensor(value) else value for value in self.arguments])
+            left.append([value.clone() if _is_tensor(value) else value for value in self.arguments])
             self._poison(self.arguments)
         late = [self._copy(outputs, slot) for slot, outputs in enumerate(results)]
         self.synchronize()
         described = [[describe_output(output) for output in outputs] for outputs in results]
         for slot, places in enumerate(self.destinations):
-            copy_inputs(seen[slot], self.staged[slot])
+            copy_inputs(left[slot], self.staged[slot])
             deliver_outputs(early[slot], places[0])
             deliver_outputs(late[slot], places[1])
         return {"slots": described}
@@ -157,7 +161,7 @@ class GpuRank(Rank):
         marks[5].synchronize()
         ended = time.perf_counter()
         self.synchronize()
-        unseen = time.perf_counter() - ended
+        beyond = time.perf_counter() - ended
         copies = marks[1].elapsed_time(marks[2]) + marks[3].elapsed_time(marks[4])
         seconds = (marks[0].elapsed_time(marks[5]) - copies) * 1e-3
         described = [[describe_output(output) for output in outputs] for outputs in results]
@@ -166,7 +170,7 @@ class GpuRank(Rank):
             deliver_outputs(early if slot == other else outputs, places[0])
             deliver_outputs(outputs, places[1])
         copy_inputs(self.inputs[other], self.staged[other])
-        return {"slots": described, "seconds": seconds + (unseen if unseen > UNSEEN_SECONDS else 0.0)}
+        return {"slots": described, "seconds": seconds + (beyond if beyond > UNSEEN_SECONDS else 0.0)}
 
     def _call(self, arguments: list[Any]) -> list[Any]:
         result = self.run(*arguments)

@@ -298,7 +298,8 @@ class RankGroup:
                 descriptors[-1] += (self._gate.file,)
             messages.append({
                 "do": "join", "device": self.device, "rank": rank, "ranks": definition.ranks,
-                "folder": self._folder.name, "threads": max(1, system.usable_cores() // definition.ranks), "arenas": list(handles),
+                "folder": self._folder.name, "arenas": list(handles),
+                "threads": max(1, system.usable_cores() // definition.ranks),
             })  # fmt: skip
         try:
             _, reports = self._ask(messages, descriptors, seconds=max(_JOIN_SECONDS, self._limits.seconds))

@@ -111,7 +111,7 @@ def judge_ranks(request: RankRequest, host: WorkerHost) -> RankEvaluation:
     seed, results = secrets.randbits(62), list[WorkloadResult]()
     contents = {path: path.read_bytes() for path in (request.source, request.against) if path}
     times, verdict = RankTimes(request.file, secrets.randbits(62), request.tell), None
-    on_gpus, facts = host.device != "cpu", _Facts()
+    on_gpus, facts = host.device != "cpu", _RankDevices()
     for path, content in contents.items() if on_gpus else ():
         refuse_multicast(path.name, content.decode(errors="replace"))
     uuids = tuple(rank_host.leased_uuids()) if on_gpus else ()
@@ -146,8 +146,8 @@ def judge_ranks(request: RankRequest, host: WorkerHost) -> RankEvaluation:
 
 
 @dataclass
-class _Facts:
-    """What the ranks say of their devices."""
+class _RankDevices:
+    """Devices and NCCL, as the ranks report them."""
 
     devices: tuple[str, ...] = ()
     nccl: str = ""
@@ -159,7 +159,7 @@ def _check(
     host: WorkerHost,
     seed: int,
     results: list[WorkloadResult],
-    facts: _Facts,
+    facts: _RankDevices,
 ) -> None:
     """Add a result for each workload.
 

@@ -30,6 +30,6 @@ def refuse_multicast(name: str, source: str) -> None:
     if match := _USES.search(source):
         line = source.count("\n", 0, match.start()) + 1
         raise Misuse(
-            f"{name}:{line} names `{match[0]}`: NVLink multicast stays off for ranks on GPUs; remove it from the"
-            " version."
+            f"{name}, line {line} names `{match[0]}`: NVLink multicast stays off for ranks on GPUs; remove it from"
+            " the version."
         )

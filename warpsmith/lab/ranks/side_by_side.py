@@ -23,7 +23,7 @@ from warpsmith.lab.workers.side import Limits, SideFailed, WorkerHost
 
 @dataclass
 class VersionOutcome:
-    """What a version did at the workload."""
+    """Outcome of a version at the workload."""
 
     status: Status = Status.PASSED
     """Outcome; a version that failed has no times."""
@@ -34,7 +34,7 @@ class VersionOutcome:
     seconds: tuple[float, ...] = ()
     """Seconds per call of the slowest rank, by round; the rounds are those of the other versions."""
     issued_ahead: bool | None = None
-    """Whether no time of the host is in them; None on a processor."""
+    """True if no time of the host is in them; None on a processor."""
 
 
 def time_side_by_side(

@@ -79,7 +79,7 @@ class StartGate:
 
     @property
     def is_open(self) -> bool:
-        """Whether the last block may begin."""
+        """True if the last block may begin."""
         return self._page.opened >= self._block
 
     def look(self) -> None:

@@ -57,8 +57,8 @@ class RankTimes:
         """
         self._seed += 1
         chance = random.SystemRandom()
-        one = next(iter(groups.values()))
-        device, deal = one.device, _Deal(self._file, workload, self._seed, one.grading_device)
+        group = next(iter(groups.values()))
+        device, deal = group.device, _Deal(self._file, workload, self._seed, group.grading_device)
         times = self.seconds.setdefault(workload.name, {name: [] for name in groups})
         for group in groups.values():
             group.open_workload(workload)
