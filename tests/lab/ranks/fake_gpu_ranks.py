@@ -13,7 +13,6 @@ from warpsmith.lab.ranks.multicast import MULTICAST_OFF
 from warpsmith.lab.ranks.start_gate import GatePage
 from warpsmith.lab.workers.channel import Channel, Message
 
-
 pages: list[GatePage] = []
 blocks: list[int] = []
 
