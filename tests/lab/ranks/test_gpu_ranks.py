@@ -26,7 +26,7 @@ def fake_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every group believes that its ranks have GPUs."""
     monkeypatch.setattr(WorkerHost, "device", property(lambda _: "cuda"))
     monkeypatch.setattr(group, "_RANK", "fake_gpu_ranks")
-    monkeypatch.setattr(rank_host, "leased_uuids", lambda: ["GPU-a", "GPU-b"])
+    monkeypatch.setattr(rank_host, "leased_uuids", lambda: ("GPU-a", "GPU-b"))
     monkeypatch.setattr(rank_host, "describe_link", lambda _: "NV18")
     monkeypatch.setattr(start_gate, "GATE_SECONDS", 5)  # calls are issued as fast as a processor runs them
     monkeypatch.setattr(correctness_check, "JOLTED_BLOCKS", (2, 1))

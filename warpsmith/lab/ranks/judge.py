@@ -114,7 +114,7 @@ def judge_ranks(request: RankRequest, host: WorkerHost) -> RankEvaluation:
     on_gpus, facts = host.device != "cpu", _RankDevices()
     for path, content in contents.items() if on_gpus else ():
         refuse_multicast(path.name, content.decode(errors="replace"))
-    uuids = tuple(rank_host.leased_uuids()) if on_gpus else ()
+    uuids = rank_host.leased_uuids() if on_gpus else ()
     try:
         _check(request, contents, host, seed, results, facts)
         if request.timed:

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 
 from warpsmith.core.hardware import Target
 from warpsmith.core.text import Tell
@@ -40,12 +41,13 @@ def open_rank_host(target: Target, ranks: int, tell: Tell = lambda _: None) -> I
                 os.environ.update({} if value is None else {name: value})
 
 
-def leased_uuids() -> list[str]:
+def leased_uuids() -> tuple[str, ...]:
     """Return the UUIDs of the leased GPUs, by rank."""
-    return list(filter(None, os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")))
+    return tuple(filter(None, os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")))
 
 
-def describe_link(uuids: Sequence[str]) -> str:
+@cache
+def describe_link(uuids: tuple[str, ...]) -> str:
     """Return the kinds of links between the GPUs, as `nvidia-smi topo -m` abbreviates them (`NV18`); empty if it
     does not say."""
     indices = {uuid: index for index, uuid, _ in identity.list_gpus()}
