@@ -177,11 +177,16 @@ def test_multicast_stays_off(open_group: Callable[[Path], RankGroup], tmp_path: 
     multicast.require_multicast_off(multicast.MULTICAST_OFF)
     with pytest.raises(MachineFailed, match="NCCL_NVLS_ENABLE=0"):
         multicast.require_multicast_off({**multicast.MULTICAST_OFF, "NCCL_NVLS_ENABLE": "1"})
-    switch = 'import os\nos.environ["NCCL_NV" "LS_ENABLE"] = "1"\nrun = gather\n'
+    switch = 'import os\nos.environ["NCCL_NV" + "LS_ENABLE"] = "1"\nrun = gather\n'
     with pytest.raises(Misuse, match="line 2 names `multimem`"):
         multicast.refuse_multicast("v.py", "x\ntorch.ops.symm_mem.multimem_all_reduce_\n")
+    for code in ("from a import multimem_x", "asm = 'multimem.ld_reduce'", "os.environ['NCCL_NVLS_ENABLE'] = '1'"):
+        with pytest.raises(Misuse):
+            multicast.refuse_multicast("v.py", code)
+    for code in ("# no NVLS\n", '"""Add without multimem."""\n', "x = (\n"):
+        multicast.refuse_multicast("v.py", code)
     with pytest.raises(Misuse):
-        open_group(write_gather(tmp_path / "named.py", "# NCCL_NVLS_ENABLE\nrun = gather\n"))
+        open_group(write_gather(tmp_path / "named.py", "name = 'NCCL_NVLS_ENABLE'\nrun = gather\n"))
     with pytest.raises(group.SideFailed, match="multicast"):
         open_group(write_gather(tmp_path / "hidden.py", switch))
 

@@ -45,7 +45,8 @@ class GpuRank(Rank):
 
     def connect(self, message: Message, files: list[int]) -> Message:
         """Take this rank's GPU and join the others through NCCL, with NVLink multicast off."""
-        import torch
+        import torch.cuda.nccl
+        import torch.distributed
 
         require_multicast_off(os.environ)
         os.environ["NCCL_SOCKET_IFNAME"] = "lo"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from warpsmith.errors import MachineFailed, Misuse
@@ -26,10 +27,30 @@ def require_multicast_off(environment: Mapping[str, str]) -> None:
 
 
 def refuse_multicast(name: str, source: str) -> None:
-    """Raise Misuse for a version whose source names multicast, or the variables that turn it off."""
-    if match := _USES.search(source):
-        line = source.count("\n", 0, match.start()) + 1
-        raise Misuse(
-            f"{name}, line {line} names `{match[0]}`: NVLink multicast stays off for ranks on GPUs; remove it from"
-            " the version."
-        )
+    """Raise Misuse for a version whose code names multicast, or the variables that turn it off; comments and
+    docstrings may."""
+    for line, word in _list_words(source):
+        if match := _USES.search(word):
+            raise Misuse(
+                f"{name}, line {line} names `{match[0]}`: NVLink multicast stays off for ranks on GPUs; remove it"
+                " from the version."
+            )
+
+
+def _list_words(source: str) -> Iterator[tuple[int, str]]:
+    """Yield line and text of the names and strings of a program; nothing if it is none, which its import says."""
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except (SyntaxError, ValueError):
+        return
+    alone = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}  # a docstring is one of these
+    for node in nodes:
+        match node:
+            case ast.Name():
+                yield node.lineno, node.id
+            case ast.Attribute():
+                yield node.lineno, node.attr
+            case ast.alias():
+                yield node.lineno, node.name
+            case ast.Constant(value=str(text)) if id(node) not in alone:
+                yield node.lineno, text
