@@ -83,8 +83,9 @@ def test_attacks_are_caught(
     assert evaluation.decision.verdict is Verdict.ROLLBACK
 
 
-def test_a_sum_of_another_call_of_the_block_is_caught(judge_file: Callable[..., RankEvaluation]) -> None:
-    evaluation = judge_file(REDTEAM / "gpu" / "attack_block_cache.py", timed=True)
+@pytest.mark.parametrize("name", ["attack_block_cache", "attack_timed_batch", "attack_timed_only"])
+def test_attacks_of_timed_blocks_alone_are_caught(judge_file: Callable[..., RankEvaluation], name: str) -> None:
+    evaluation = judge_file(REDTEAM / "gpu" / f"{name}.py", timed=True)
     assert [result.workload for result in evaluation.results if result.status is not Status.PASSED] == ["*"]
 
 
@@ -103,7 +104,7 @@ def test_changed_inputs_are_seen(judge_file: Callable[..., RankEvaluation], tmp_
 SLOW = """
 import time
 def run(*inputs):
-    time.sleep(0.002)
+    time.sleep(0.02)
     return gather(*inputs)
 """
 
@@ -115,7 +116,8 @@ def test_versions_are_timed_side_by_side(file, host: WorkerHost, tmp_path: Path)
         "wrong": REDTEAM / "attack_no_exchange.py",
     }
     outcomes = time_side_by_side(file, file.definition.workloads[0], versions, host, Limits(seconds=20))
-    assert min(outcomes["slow"].seconds) > 0.002 > min(outcomes["fast"].seconds)
+    assert min(outcomes["slow"].seconds) > 0.02
+    assert min(outcomes["slow"].seconds) > min(outcomes["fast"].seconds)
     assert len(outcomes["slow"].seconds) == len(outcomes["fast"].seconds)
     assert (outcomes["wrong"].status, outcomes["wrong"].seconds) == (Status.INCORRECT_NUMERICAL, ())
 

@@ -50,6 +50,7 @@ class GpuRank(Rank):
 
         require_multicast_off(os.environ)
         os.environ["NCCL_SOCKET_IFNAME"] = "lo"
+        os.environ.pop("CUDA_LAUNCH_BLOCKING", None)  # no call could be issued while its GPU waits for the start
         self.rank, self.device = message["rank"], torch.device("cuda", message["rank"])
         torch.cuda.set_device(self.device)
         torch.empty(1, device=self.device)  # creates the context

@@ -69,13 +69,14 @@ class RankTimes:
                 break
             slots = deal.deal_inputs()
             slot = chance.randrange(SLOTS)
+            truth = deal.truth(slot)
             for group in groups.values():
                 group.fill(slots)
             for name, group in chance.sample(list(groups.items()), len(groups)):
                 seconds = group.call_slots(
                     [[0.0] * SLOTS] * self._file.definition.ranks, checked=False, graded=slot
                 )
-                grade_slot(self._file, group, slot, slots[slot], deal.truth(slot), "a timed call")
+                grade_slot(self._file, group, slot, slots[slot], truth, "a timed call")
                 if rounds < 0:
                     continue
                 times[name].append(seconds / SLOTS)
