@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -87,6 +88,28 @@ def test_attacks_are_caught(
 def test_attacks_of_timed_blocks_alone_are_caught(judge_file: Callable[..., RankEvaluation], name: str) -> None:
     evaluation = judge_file(REDTEAM / "gpu" / f"{name}.py", timed=True)
     assert [result.workload for result in evaluation.results if result.status is not Status.PASSED] == ["*"]
+
+
+def test_a_deadlock_ends_all(judge_file: Callable[..., RankEvaluation]) -> None:
+    evaluation = judge_file(REDTEAM / "attack_deadlock.py", seconds=2)
+    assert evaluation.results[-1].status is Status.TIMEOUT
+
+
+RAISES = """
+def run(*inputs):
+    if dist.get_rank() == 1:
+        raise ValueError("no such luck")
+    return gather(*inputs)
+"""
+
+
+def test_a_rank_that_fails_before_the_gate_ends_all(
+    open_group: Callable[[Path], RankGroup], tmp_path: Path
+) -> None:
+    ranks, started = open_group(write_gather(tmp_path / "raises.py", RAISES)), time.monotonic()
+    with pytest.raises(group.SideFailed, match="rank 1: .*no such luck"):
+        ranks.call_slots([[0.0] * SLOTS] * 2, checked=False)
+    assert time.monotonic() - started < 10, "rank 0 waits at the gate, and nobody may wait for it"
 
 
 CHANGES = """

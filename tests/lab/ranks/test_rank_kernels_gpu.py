@@ -13,8 +13,12 @@ from warpsmith.lab.ranks.start_gate import PAGE_BYTES, GatePage, StartGate
 pytestmark = pytest.mark.gpu
 
 
-def test_a_gpu_begins_when_the_gate_opens() -> None:
+@pytest.fixture(autouse=True)
+def context() -> None:
     torch.empty(1, device="cuda")
+
+
+def test_a_gpu_begins_when_the_gate_opens() -> None:
     gpu_kernels.load_kernels()
     gate = StartGate(1)
     page = GatePage(gate.file)

@@ -73,7 +73,7 @@ def ranks_command(
     record = None
     if not check:
         digits = evaluation.provenance.solution_sha256[:8]
-        name = f"{file.definition.name}-{source.stem}-{digits}.json"
+        name = f"{file.definition.name}-{source.stem}-{digits}-{target}-{evaluation.ranks}.json"
         scratch = project.root / ".warpsmith" / "ranks"
         record = out or scratch / name
         if out is None:
