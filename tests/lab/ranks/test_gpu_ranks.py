@@ -107,7 +107,7 @@ def test_a_rank_that_fails_before_the_gate_ends_all(
     open_group: Callable[[Path], RankGroup], tmp_path: Path
 ) -> None:
     ranks, started = open_group(write_gather(tmp_path / "raises.py", RAISES)), time.monotonic()
-    with pytest.raises(group.SideFailed, match="rank 1: .*no such luck"):
+    with pytest.raises(group.SideFailed, match=r"rank 1: .*no such luck"):
         ranks.call_slots([[0.0] * SLOTS] * 2, checked=False)
     assert time.monotonic() - started < 10, "rank 0 waits at the gate, and nobody may wait for it"
 
