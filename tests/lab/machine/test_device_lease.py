@@ -14,7 +14,7 @@ import pytest
 from warpsmith.core.text import NoticeLine
 from warpsmith.errors import MachineLacks
 from warpsmith.lab.machine import device_lease, identity
-from warpsmith.lab.machine.device_lease import lease_device
+from warpsmith.lab.machine.device_lease import lease_device, lease_devices
 
 H100: Any = SimpleNamespace(
     id="h100", kind="gpu", vendor="NVIDIA", name="NVIDIA H100", aliases=("NVIDIA H100 80GB HBM3",)
@@ -151,3 +151,39 @@ def test_a_part_of_a_gpu_is_a_device_of_its_own(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(device_lease.identity, "visible_gpu", lambda: part)
     with lease_device(H100) as device:
         assert device == "MIG-1"
+
+
+def test_several_are_leased_in_order_of_their_uuids(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_lease, "_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(identity, "list_gpus", lambda: [GPUS[2], GPUS[1], GPUS[0]])
+    with lease_devices(H100, 2, pytest.fail) as both:
+        assert (both, os.environ["CUDA_VISIBLE_DEVICES"]) == (["GPU-a", "GPU-c"], "GPU-a,GPU-c")
+    assert "CUDA_VISIBLE_DEVICES" not in os.environ
+    with pytest.raises(MachineLacks, match="3 GPUs of `h100` are needed, and 2"):
+        lease_devices(H100, 3).__enter__()
+    with pytest.raises(MachineLacks, match="`cpu` is no GPU"):
+        lease_devices(CPU, 2).__enter__()
+
+
+def test_several_are_taken_at_once_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_lease, "_POLL_SECONDS", 0.01)
+    lines, order = list[str](), []
+
+    def take() -> None:
+        with lease_devices(H100, 2, lines.append) as both:
+            order.append(both)
+
+    with lease_device(H100, pytest.fail) as first:
+        os.environ.pop("CUDA_VISIBLE_DEVICES")
+        other = threading.Thread(target=take)
+        other.start()
+        while not lines:
+            other.join(0.01)
+        while True:  # it lets go of what it got between its tries
+            lock = device_lease._try_lock(device_lease._lock_path("GPU-c"), device_lease.fcntl.LOCK_EX)
+            if lock is not None:
+                break
+        device_lease._unlock([lock])
+        order.append([first])
+    other.join(10)
+    assert order == [["GPU-a"], ["GPU-a", "GPU-c"]]

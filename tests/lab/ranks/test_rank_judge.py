@@ -119,11 +119,29 @@ def run_command(monkeypatch, *arguments: object) -> int:
 
 
 def test_the_command_refuses_what_it_cannot_do(monkeypatch, capsys, file, tmp_path):
+    monkeypatch.setattr("warpsmith.lab.machine.identity.list_gpus", lambda: [("0", "GPU-a", "NVIDIA H200")])
     assert run_command(monkeypatch, file.path, GATHER, "--target", "h200") == 4
-    assert "GPU" in capsys.readouterr().err
+    assert "2 GPUs of `h200` are needed, and 1" in capsys.readouterr().err
+    assert run_command(monkeypatch, file.path, GATHER, "--ranks", "1") == 2
+    assert "at least 2" in capsys.readouterr().err
+    assert run_command(monkeypatch, file.path, GATHER, "--workload", "7x7") == 2
+    assert "no timed workload `7x7`" in capsys.readouterr().err
     assert run_command(monkeypatch, file.path, tmp_path / "none.py") == 3
     assert run_command(monkeypatch, file.path, GATHER, "--check", "--against", GATHER) == 2
     assert "--check" in capsys.readouterr().err
+
+
+def test_the_command_chooses_ranks_and_timed_workloads(monkeypatch, file, judge_file):
+    evaluation, requests = judge_file(GATHER, timed=True), []
+    monkeypatch.setattr(
+        "warpsmith.lab.ranks.judge.judge_ranks", lambda request, _: requests.append(request) or evaluation
+    )
+    options = ("--ranks", "3", "--workload", "16x4096", "--workload", "16x4096", "--check")
+    assert run_command(monkeypatch, file.path, GATHER, *options) == 0
+    definition = requests[0].file.definition
+    assert (definition.ranks, definition.axes["parts"]) == (3, 3)
+    assert [each.name for each in definition.select("representative")] == ["16x4096"]
+    assert len(definition.select("odd")) == 3
 
 
 def test_the_command_keeps_a_record(monkeypatch, capsys, tmp_path, file, judge_file):

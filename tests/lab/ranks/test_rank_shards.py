@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from warpsmith.core.definition import Definition, TensorSpec, Workload
-from warpsmith.errors import BadDefinition
+from warpsmith.errors import BadDefinition, Misuse
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.ranks import correctness_check, shards
 
@@ -51,6 +51,19 @@ def test_only_one_ranks_inputs_are_drawn_again():
     assert changed["x"][0].tolist() == [0, 0, 0, 1, 1, 1]
     assert not changed["w"].any()
     assert not before["x"].any()
+
+
+def test_another_number_of_ranks_moves_the_axis_of_their_parts(file):
+    more = shards.change_ranks(file.definition, 4)
+    assert (more.ranks, more.axes["parts"], more.workloads) == (4, 4, file.definition.workloads)
+    local = shards.localize_definition(more, more.workloads[0])
+    assert local.tensor_inputs["partial"].shape[0] == 1
+    fixed = define(axes={"rows": "", "cols": 6}, workloads=(Workload(name="w", axes={"rows": 6}),))
+    assert shards.change_ranks(fixed, 3).axes["cols"] == 6, "it has more than one part for each rank"
+    with pytest.raises(Misuse, match="4 ranks cannot share out cols=6"):
+        shards.change_ranks(define(), 4)
+    with pytest.raises(Misuse, match="at least 2"):
+        shards.change_ranks(define(), 1)
 
 
 def test_drawn_sizes_are_shared_out_evenly():

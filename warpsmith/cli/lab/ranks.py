@@ -9,12 +9,11 @@ import typer
 
 from warpsmith.cli import console
 from warpsmith.cli.options import Json
-from warpsmith.errors import Ambiguous, MachineFailed, MachineLacks, MissingInput, Misuse, SolutionFailed
+from warpsmith.errors import Ambiguous, MachineFailed, MissingInput, Misuse, SolutionFailed
 
 if TYPE_CHECKING:
     from warpsmith.lab.operator.definition_file import DefinitionFile
     from warpsmith.lab.ranks.models import RankEvaluation
-    from warpsmith.project import Project
 
 
 def ranks_command(
@@ -22,7 +21,15 @@ def ranks_command(
     source: Annotated[Path, typer.Argument(help="Python file of the version, with `run` for one rank.")],
     against: Annotated[Path | None, typer.Option(help="Another version, which this one must beat.")] = None,
     check: Annotated[bool, typer.Option("--check", help="Run correctness only; record nothing.")] = False,
-    target: Annotated[str, typer.Option(help="Device kind; ranks run on `cpu`, with gloo.")] = "cpu",
+    target: Annotated[
+        str, typer.Option(help="Device kind: `cpu`, with gloo, or a GPU for each rank, with NCCL.")
+    ] = "cpu",
+    ranks: Annotated[
+        int, typer.Option(min=0, help="Number of ranks; 0 is the definition's.", show_default=False)
+    ] = 0,
+    workload: Annotated[
+        list[str] | None, typer.Option(help="Time at this workload alone; may be repeated.")
+    ] = None,
     timeout: Annotated[
         float, typer.Option(min=1, help="Seconds for a block of calls, after which all ranks are ended.")
     ] = 30,
@@ -38,9 +45,11 @@ def ranks_command(
     within the noise.
     """
     from warpsmith import files
+    from warpsmith.lab.machine import hardware
     from warpsmith.lab.operator import definition_file
     from warpsmith.lab.ranks.judge import RankRequest, judge_ranks
-    from warpsmith.lab.workers.side import Limits, WorkerHost
+    from warpsmith.lab.ranks.rank_host import open_rank_host
+    from warpsmith.lab.workers.side import Limits
     from warpsmith.project import find_project
 
     project = find_project()
@@ -51,16 +60,20 @@ def ranks_command(
             raise MissingInput(f"{path} does not exist; name the Python file of a version.")
     path = Path(op) if op.endswith(".py") else project.definition_path(op)
     file = definition_file.load_definition(path, over_ranks=True)
-    _require_processor(project, target, file)
-    with console.progress() as tell, WorkerHost("cpu") as host:
+    file = _choose(file, ranks, workload or [])
+    device = hardware.read_target_page(project, target).target
+    with (
+        console.progress() as tell,
+        open_rank_host(device, file.definition.ranks, tell) as host,
+    ):
         request = RankRequest(
-            project, file, source, against, timed=not check, limits=Limits(seconds=timeout), tell=tell
+            project, file, source, against, target, timed=not check, limits=Limits(seconds=timeout), tell=tell
         )
         evaluation = judge_ranks(request, host)
     record = None
     if not check:
         digits = evaluation.provenance.solution_sha256[:8]
-        name = f"{file.definition.name}-{source.stem}-{digits}.json"
+        name = f"{file.definition.name}-{source.stem}-{digits}-{target}-{evaluation.ranks}.json"
         scratch = project.root / ".warpsmith" / "ranks"
         record = out or scratch / name
         if out is None:
@@ -75,16 +88,26 @@ def register(app: typer.Typer) -> None:
     app.command("ranks")(ranks_command)
 
 
-def _require_processor(project: Project, target: str, file: DefinitionFile) -> None:
-    """Raise MachineLacks for a GPU: no clock of several GPUs is read yet."""
-    from warpsmith.lab.machine import hardware
+def _choose(file: DefinitionFile, ranks: int, names: list[str]) -> DefinitionFile:
+    """Return the definition for so many ranks, and of its timed workloads those that are named.
 
-    chosen = hardware.read_target_page(project, target).target
-    if chosen.kind != "cpu":
-        raise MachineLacks(
-            f"{chosen.id} is a GPU, and {file.definition.ranks} ranks are judged on a processor alone so far: omit"
-            " --target."
-        )
+    Raises:
+        Misuse: there is no such workload, or that many ranks cannot share out an axis.
+    """
+    from dataclasses import replace
+
+    from warpsmith.lab.ranks.shards import change_ranks
+
+    definition = file.definition
+    if ranks not in (0, definition.ranks):
+        definition = change_ranks(definition, ranks)
+    timed = [workload.name for workload in definition.select("representative")]
+    if unknown := [name for name in names if name not in timed]:
+        raise Misuse(f"{definition.name} has no timed workload `{unknown[0]}`; it has {', '.join(timed)}.")
+    chosen = tuple(
+        each for each in definition.workloads if each.name not in timed or each.name in (names or timed)
+    )
+    return replace(file, definition=definition.model_copy(update={"workloads": chosen}))
 
 
 def _print_evaluation(evaluation: RankEvaluation, record: Path | None) -> None:
@@ -108,6 +131,12 @@ def _print_evaluation(evaluation: RankEvaluation, record: Path | None) -> None:
         console.out(f"PASS: correct on {evaluation.ranks} ranks; not timed, nothing kept")
     else:
         console.out(f"{evaluation.decision.verdict}: {evaluation.decision.reason}")
+    if evaluation.devices:
+        link = f", linked by {evaluation.link}" if evaluation.link else ""
+        console.out(f"ranks on {', '.join(evaluation.devices)}{link}; NCCL {evaluation.nccl}")
+    late = [name for name, time in evaluation.times.items() if time.issued_ahead is False]
+    if late:
+        console.out(f"time of the host is in: {', '.join(late)}")
     for check in missing(evaluation.trust):
         console.out(f"not in force: {check.name}: {check.how}")
     if record is not None:

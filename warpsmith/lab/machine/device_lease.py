@@ -6,14 +6,16 @@ import fcntl
 import itertools
 import os
 import platform
+import random
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from warpsmith.core.hardware import Target
 from warpsmith.core.text import NoticeLine, Tell
+from warpsmith.errors import MachineLacks
 from warpsmith.lab.machine import identity
 from warpsmith.user_state import user_state_folder
 
@@ -46,11 +48,37 @@ def lease_device(target: Target, tell: Tell = lambda _: None, *, shared: bool = 
     try:
         yield device
     finally:
-        fcntl.flock(lock, fcntl.LOCK_UN)  # a process that was forked meanwhile has it too
-        os.close(lock)
+        _unlock([lock])
         if device != _CPU:
             os.environ.pop(_VISIBLE, None)
             os.environ.update({} if visible is None else {_VISIBLE: visible})
+
+
+@contextmanager
+def lease_devices(target: Target, count: int, tell: Tell = lambda _: None) -> Iterator[list[str]]:
+    """Hold several free GPUs of a target; yield their UUIDs, sorted. CUDA sees these alone, in this order.
+
+    It waits until as many are free at once, and holds none meanwhile: two commands cannot block each other.
+
+    Raises:
+        MachineLacks: the target is no GPU, or fewer of its kind are visible.
+    """
+    if target.kind != "gpu":
+        raise MachineLacks(f"`{target.id}` is no GPU; name the target of this machine's GPUs.")
+    gpus = sorted(_matching_gpus(target))
+    if len(gpus) < count:
+        raise MachineLacks(
+            f"{count} GPUs of `{target.id}` are needed, and {len(gpus)} is visible here; ask for fewer ranks."
+        )
+    locks = _lock_together(gpus, count, tell)
+    visible = os.environ.get(_VISIBLE)
+    os.environ[_VISIBLE] = ",".join(locks)
+    try:
+        yield list(locks)
+    finally:
+        _unlock(locks.values())
+        os.environ.pop(_VISIBLE, None)
+        os.environ.update({} if visible is None else {_VISIBLE: visible})
 
 
 def count_devices(target: Target) -> int:
@@ -58,15 +86,41 @@ def count_devices(target: Target) -> int:
     return len(_matching_gpus(target)) if target.kind == "gpu" else 1
 
 
-def _first_free(devices: list[str], tell: Tell, shared: bool) -> tuple[str, int]:
+def _lock_together(devices: list[str], count: int, tell: Tell) -> dict[str, int]:
+    """Lock so many of the devices at once; return device to lock."""
+    waited = False
+    while True:
+        locks: dict[str, int] = {}
+        for device in devices:
+            if len(locks) < count and (lock := _try_lock(_lock_path(device), fcntl.LOCK_EX)) is not None:
+                locks[device] = lock
+        if len(locks) == count:
+            return locks
+        _unlock(locks.values())
+        if not waited:
+            tell(NoticeLine(f"waiting until {count} of {', '.join(devices)} are free at once"))
+            waited = True
+        time.sleep(random.uniform(0.5, 1.5) * _POLL_SECONDS)  # two that try in step would go on so
+
+
+def _unlock(locks: Iterable[int]) -> None:
+    for lock in locks:
+        fcntl.flock(lock, fcntl.LOCK_UN)  # a process that was forked meanwhile has it too
+        os.close(lock)
+
+
+def _lock_path(device: str) -> Path:
     folder = user_state_folder() / "devices"
     folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"{device}-{platform.node()}.lock"  # a home folder may be that of many machines
+
+
+def _first_free(devices: list[str], tell: Tell, shared: bool) -> tuple[str, int]:
     waited = False
-    host = f"-{platform.node()}"  # a home folder may be that of many machines
     modes = (fcntl.LOCK_EX, fcntl.LOCK_SH) if shared else (fcntl.LOCK_EX,)  # first one that nobody uses
     while True:
         for mode, device in itertools.product(modes, devices):
-            lock = _try_lock(folder / f"{device}{host}.lock", mode)
+            lock = _try_lock(_lock_path(device), mode)
             if lock is not None and (not shared or _set_mode(lock, fcntl.LOCK_SH)):
                 return device, lock
         if not waited:

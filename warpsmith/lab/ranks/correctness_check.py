@@ -67,7 +67,8 @@ def check_rank_workload(file: DefinitionFile, workload: Workload, group: RankGro
         SideFailed: a rank is wrong, changes an input, or fails.
         MachineFailed: the reference misses its own bound.
     """
-    inputs, chance, grades, repeat = Inputs(file, workload, seed, "cpu"), random.Random(seed), [], 0.0
+    inputs = Inputs(file, workload, seed, group.grading_device)
+    chance, grades, repeat = random.Random(seed), list[Grade](), 0.0
     group.open_workload(workload)
     before = inputs.draw()
     _require_reference(file, workload, before)
@@ -106,7 +107,7 @@ def grade_slot(
         raise SideFailed(Status.INPUT_MUTATED, f"{changed} was changed ({call})", group.name)
     definition, grades = file.definition, list[Grade]()
     for copy, when in zip(COPIES, ("when it returned", "after the calls that followed"), strict=True):
-        whole = shards.join_outputs(definition, group.read_outputs(slot, copy))
+        whole = _join_on_device(definition, group, slot, copy)
         for rank, outputs in enumerate(whole):
             grades.append(correctness.grade_outputs(truth, outputs))
             if grades[-1].status is not Status.PASSED:
@@ -118,6 +119,17 @@ def grade_slot(
             message = f"ranks 0 and {rank} disagree on what both have ({call})"
             raise SideFailed(Status.NOT_REPRODUCIBLE, message, group.name)
     return correctness.merge_grades(grades)
+
+
+def _join_on_device(definition: Definition, group: RankGroup, slot: int, copy: int) -> list[Tensors]:
+    """Return the whole outputs of a slot as each rank has them, on the device that truths are computed on."""
+    return shards.join_outputs(
+        definition,
+        [
+            {name: output.to(group.grading_device) for name, output in part.items()}
+            for part in group.read_outputs(slot, copy)
+        ],
+    )
 
 
 def _require_reference(file: DefinitionFile, workload: Workload, inputs: Tensors) -> None:
@@ -155,7 +167,7 @@ def _late_ranks(ranks: int, block: int, chance: random.Random) -> list[list[floa
 
 def _compare_repetition(definition: Definition, group: RankGroup, truth: Truth) -> float:
     """Compare the last two calls, which had the same inputs; return the difference as a share of the bound."""
-    first, second = (shards.join_outputs(definition, group.read_outputs(SLOTS - back, -1)) for back in (2, 1))
+    first, second = (_join_on_device(definition, group, SLOTS - back, -1) for back in (2, 1))
     largest = 0.0
     for earlier, later in zip(first, second, strict=True):
         share, failure = correctness.compare_calls(earlier, later, truth, definition.deterministic)

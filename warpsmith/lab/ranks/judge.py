@@ -28,31 +28,57 @@ from warpsmith.lab.gate.decision import ProvisionalDecision
 from warpsmith.lab.grading import correctness
 from warpsmith.lab.machine import hardware, identity, provenance
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.ranks import correctness_check
+from warpsmith.lab.ranks import correctness_check, rank_host
 from warpsmith.lab.ranks.correctness_check import WrongOnRank
 from warpsmith.lab.ranks.group import RankGroup
 from warpsmith.lab.ranks.models import RankEvaluation
+from warpsmith.lab.ranks.multicast import refuse_multicast
 from warpsmith.lab.ranks.timing import RankTimes
 from warpsmith.lab.timing.session import SOLUTION
 from warpsmith.lab.workers.side import Limits, SideFailed, WorkerHost
 from warpsmith.project import Project
 
-TRUST = (
-    Check(
-        name="isolation",
-        ran=False,
-        how="ranks reach each other over loopback, so they run without the sandbox: a version may read and write "
-        "what its user may; judge code that you trust",
-    ),
-    Check(name="clock", ran=True, how="the grader's, from before the first request to the last rank's answer"),
-    Check(name="outputs at the answer", ran=True, how="all ranks are stopped before their outputs are read"),
-    Check(
-        name="arrival",
-        ran=True,
-        how="in each graded block a rank is late, or stopped within its calls, each rank in turn",
-    ),
+_ISOLATION = Check(
+    name="isolation",
+    ran=False,
+    how="ranks reach each other over loopback, so they run without the sandbox: a version may read and write "
+    "what its user may; judge code that you trust",
 )
-"""Protections of every judgement over ranks."""
+_DELIVERY = Check(
+    name="outputs at the answer", ran=True, how="all ranks are stopped before their outputs are read"
+)
+
+TRUST = {
+    "cpu": (
+        _ISOLATION,
+        Check(name="clock", ran=True, how="the grader's, from before the first request to the last rank's answer"),
+        _DELIVERY,
+        Check(
+            name="arrival",
+            ran=True,
+            how="in each graded block a rank is late, or stopped within its calls, each rank in turn",
+        ),
+    ),
+    "cuda": (
+        _ISOLATION,
+        Check(
+            name="clock",
+            ran=False,
+            how="the GPUs' own, between events that each rank's process reads: a version may change what it reads;"
+            " judge code that you trust",
+        ),
+        _DELIVERY,
+        Check(
+            name="arrival",
+            ran=True,
+            how="in each graded block a rank's host or GPU is late, or held within its calls, each rank in turn",
+        ),
+        Check(
+            name="multicast off", ran=True, how="set in every rank before anything is loaded, and none is named"
+        ),
+    ),
+}
+"""Protections of every judgement over ranks, by device."""
 
 _Contents = dict[Path, bytes]
 """Versions as they were when the judgement began; every process gets these."""
@@ -70,6 +96,8 @@ class RankRequest:
     """File of the version."""
     against: Path | None = None
     """File of the version that it must beat."""
+    target: str = "cpu"
+    """Id of the target that the host runs on."""
     timed: bool = True
     """False for correctness alone."""
     limits: Limits = field(default_factory=Limits)
@@ -79,12 +107,16 @@ class RankRequest:
 
 
 def judge_ranks(request: RankRequest, host: WorkerHost) -> RankEvaluation:
-    """Judge a version over ranks, on the processor."""
+    """Judge a version over ranks, on the host's device."""
     seed, results = secrets.randbits(62), list[WorkloadResult]()
     contents = {path: path.read_bytes() for path in (request.source, request.against) if path}
     times, verdict = RankTimes(request.file, secrets.randbits(62), request.tell), None
+    on_gpus, facts = host.device != "cpu", _RankDevices()
+    for path, content in contents.items() if on_gpus else ():
+        refuse_multicast(path.name, content.decode(errors="replace"))
+    uuids = rank_host.leased_uuids() if on_gpus else ()
     try:
-        _check(request, contents, host, seed, results)
+        _check(request, contents, host, seed, results, facts)
         if request.timed:
             verdict = _time(request, contents, host, times)
     except SideFailed as failure:
@@ -98,8 +130,13 @@ def judge_ranks(request: RankRequest, host: WorkerHost) -> RankEvaluation:
     return RankEvaluation(
         definition=request.file.definition.name,
         ranks=request.file.definition.ranks,
+        backend="nccl" if on_gpus else "gloo",
+        devices=facts.devices,
+        uuids=uuids,
+        nccl=facts.nccl,
+        link=rank_host.describe_link(uuids) if on_gpus else "",
         provenance=_provenance(request, contents, seed),
-        trust=TRUST,
+        trust=TRUST[host.device],
         results=tuple(results),
         times=times.summarize() if timed else {},
         aggregate=times.mean(SOLUTION, BEST) if compared else None,
@@ -108,8 +145,21 @@ def judge_ranks(request: RankRequest, host: WorkerHost) -> RankEvaluation:
     )
 
 
+@dataclass
+class _RankDevices:
+    """Devices and NCCL, as the ranks report them."""
+
+    devices: tuple[str, ...] = ()
+    nccl: str = ""
+
+
 def _check(
-    request: RankRequest, contents: _Contents, host: WorkerHost, seed: int, results: list[WorkloadResult]
+    request: RankRequest,
+    contents: _Contents,
+    host: WorkerHost,
+    seed: int,
+    results: list[WorkloadResult],
+    facts: _RankDevices,
 ) -> None:
     """Add a result for each workload.
 
@@ -122,6 +172,7 @@ def _check(
             SOLUTION, request.file.definition, workloads, request.source, contents[request.source], host,
             request.limits,
         ) as group:  # fmt: skip
+            facts.devices, facts.nccl = group.devices, group.nccl
             for number, workload in enumerate(workloads):
                 name = workload.name
                 request.tell(f"correctness at {name} on {request.file.definition.ranks} ranks")
@@ -197,6 +248,6 @@ def _provenance(request: RankRequest, contents: _Contents, seed: int) -> Provena
         lab_sha256=provenance.lab_sha256(),
         gate_version=GATE_VERSION,
         seed=seed,
-        machine=identity.identify_machine(hardware.read_target_page(request.project, "cpu").target),
+        machine=identity.identify_machine(hardware.read_target_page(request.project, request.target).target),
         measured=this_minute(),
     )

@@ -15,11 +15,14 @@ class RankTiming(Model):
     """Times of one workload: of the slowest rank, from a common start."""
 
     seconds: Positive
-    """Median time of a call in seconds, by the grader's clock."""
+    """Median time of a call in seconds, by the grader's clock or by the GPUs' clocks."""
     samples: int = Field(ge=2)
     """Number of timed blocks of calls."""
     spread: float = Field(ge=0)
     """Interquartile range over the median."""
+    issued_ahead: bool | None = None
+    """True if every block on GPUs began when all ranks had issued all of its calls, so that no time of the host is
+    in it; null on a processor."""
     comparison: Comparison | None = None
     """Comparison with the version that it had to beat; null if there was none."""
 
@@ -31,8 +34,16 @@ class RankEvaluation(Model):
     """Name of the operator."""
     ranks: int = Field(ge=2)
     """Number of ranks."""
-    backend: Literal["gloo"] = "gloo"
+    backend: Literal["gloo", "nccl"] = "gloo"
     """Way in which ranks reach each other."""
+    devices: tuple[str, ...] = ()
+    """Name of each rank's GPU; empty on a processor."""
+    uuids: tuple[str, ...] = ()
+    """UUID of each rank's GPU."""
+    nccl: str = ""
+    """Version of NCCL."""
+    link: str = ""
+    """Links between the GPUs, as `nvidia-smi topo -m` abbreviates them; empty if it does not say."""
     provenance: Provenance
     """Origin of the result."""
     trust: tuple[Check, ...]

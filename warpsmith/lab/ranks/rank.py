@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Rank:
-    """State of one rank's process."""
+    """State of one rank's process, on a processor."""
 
     def __init__(self) -> None:
         self.run: Callable[..., Any] = lambda *_: None
@@ -28,25 +28,32 @@ class Rank:
         self.destinations: list[list[list[torch.Tensor]]] = []
 
     def join(self, message: Message, files: list[int]) -> Message:
-        """Open the arenas, join the process group, and import the version; all ranks must be told so."""
+        """Open the arenas and join the process group; all ranks must be told so."""
         import torch
-        import torch.distributed
 
         torch.set_num_threads(message["threads"])
-        self.memory = [open_arena(handle, [file]) for handle, file in zip(message["arenas"], files, strict=True)]
+        self.memory = [open_arena(handle, [file]) for handle, file in zip(message["arenas"], files, strict=False)]
         os.environ |= {
-            "GLOO_SOCKET_IFNAME": "lo",
             "RANK": str(message["rank"]),
             "LOCAL_RANK": str(message["rank"]),
             "WORLD_SIZE": str(message["ranks"]),
             "WARPSMITH_RANKS_FOLDER": message["folder"],
         }
-        meeting = (Path(message["folder"]) / "store").as_uri()
+        return self.connect(message | {"meeting": (Path(message["folder"]) / "store").as_uri()}, files)
+
+    def load(self, message: Message) -> Message:
+        """Import the version, which may meet the other ranks meanwhile."""
+        self.run = import_source(f"warpsmith_solution_{message['name']}", Path(message["source"])).run
+        return {}
+
+    def connect(self, message: Message, files: list[int]) -> Message:
+        """Join the process group; return what the record says of this rank's device."""
+        import torch.distributed
+
+        os.environ["GLOO_SOCKET_IFNAME"] = "lo"
         torch.distributed.init_process_group(
-            "gloo", init_method=meeting, rank=message["rank"], world_size=message["ranks"]
+            "gloo", init_method=message["meeting"], rank=message["rank"], world_size=message["ranks"]
         )
-        module = import_source(f"warpsmith_solution_{message['name']}", Path(message["source"]))
-        self.run = module.run
         return {}
 
     def workload(self, message: Message) -> Message:
@@ -78,18 +85,18 @@ class Rank:
         for slot, pause in enumerate(message["pauses"]):
             if pause:
                 time.sleep(pause)
-            _copy_inputs(self.staged[slot], self.arguments)
+            copy_inputs(self.staged[slot], self.arguments)
             result = self.run(*self.arguments)
             results.append(list(result) if isinstance(result, tuple | list) else [result])
-            _deliver(results[-1], self.destinations[slot][0])
+            deliver_outputs(results[-1], self.destinations[slot][0])
             if message["checked"]:
-                _copy_inputs(self.arguments, self.staged[slot])
+                copy_inputs(self.arguments, self.staged[slot])
                 for argument in self.arguments:
                     if not isinstance(argument, int | float):
                         poison_tensor(argument)
         described = [[describe_output(output) for output in outputs] for outputs in results]
         for outputs, destinations in zip(results, self.destinations, strict=True):
-            _deliver(outputs, destinations[1])
+            deliver_outputs(outputs, destinations[1])
         return {"slots": described}
 
     def _view(self, placement: list[Any], arena: int) -> torch.Tensor:
@@ -102,11 +109,14 @@ def serve_rank(channel: Channel) -> None:
     rank = Rank()
     channel.send({"ok": True})
     while True:
-        message, files = channel.receive(files=2)
+        message, files = channel.receive(files=3)
         try:
             match message["do"]:
                 case "join":
+                    rank = _make_rank(message["device"])
                     answer = rank.join(message, files)
+                case "load":
+                    answer = rank.load(message)
                 case "workload":
                     answer = rank.workload(message)
                 case _:
@@ -116,21 +126,29 @@ def serve_rank(channel: Channel) -> None:
             channel.send(describe_failure(error))
 
 
-def _copy_inputs(sources: list[Any], targets: list[Any]) -> None:
+def _make_rank(device: str) -> Rank:
+    if device == "cpu":
+        return Rank()
+    from warpsmith.lab.ranks.gpu_rank import GpuRank
+
+    return GpuRank()
+
+
+def copy_inputs(sources: list[Any], targets: list[Any]) -> None:
     """Copy the tensors among the inputs of a call; numbers are the same in each."""
     for source, target in zip(sources, targets, strict=True):
         if not isinstance(source, int | float):
             target.copy_(source)
 
 
-def _deliver(outputs: list[Any], destinations: list[torch.Tensor]) -> None:
+def deliver_outputs(outputs: list[Any], destinations: list[torch.Tensor]) -> None:
     """Copy results to their places in the arena, if they have the form that is asked for."""
-    if _same_form(outputs, destinations):
+    if same_form(outputs, destinations):
         for output, destination in zip(outputs, destinations, strict=True):
             destination.copy_(output)
 
 
-def _same_form(outputs: list[Any], destinations: list[torch.Tensor]) -> bool:
+def same_form(outputs: list[Any], destinations: list[torch.Tensor]) -> bool:
     """Return whether results can be delivered; the grader reads from their descriptions what is wrong if not."""
     import torch
 

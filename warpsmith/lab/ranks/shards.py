@@ -5,11 +5,34 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from warpsmith.core.definition import Definition, TensorSpec, Workload
+from warpsmith.errors import Misuse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import torch
+
+
+def change_ranks(definition: Definition, ranks: int) -> Definition:
+    """Return the definition for another number of ranks. A fixed axis that the ranks share out, and that has one
+    part for each, becomes as long as there are ranks.
+
+    Raises:
+        Misuse: that many ranks cannot share out another axis evenly, or there is only one.
+    """
+    specs = (*definition.tensor_inputs.values(), *definition.outputs.values())
+    shared = {spec.shard_axis for spec in specs}
+    axes = {
+        name: ranks if name in shared and size == definition.ranks else size
+        for name, size in definition.axes.items()
+    }
+    try:
+        if ranks < 2:
+            raise ValueError("ranks are at least 2")
+        return Definition.model_validate(definition.model_dump() | {"ranks": ranks, "axes": axes})
+    except ValueError as error:
+        reason = str(error).partition("Value error, ")[2].partition(" [type=")[0] or str(error)
+        raise Misuse(f"{definition.name} cannot run on {ranks} ranks: {reason}.") from error
 
 
 def localize_definition(definition: Definition, workload: Workload) -> Definition:

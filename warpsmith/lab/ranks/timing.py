@@ -1,4 +1,4 @@
-"""Timing over ranks: paired blocks of calls of all sides, from a common start to the slowest rank's answer."""
+"""Timing over ranks: paired blocks of calls of all sides, from a common start to the slowest rank's end."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Mapping
 from math import exp, log
+from typing import TYPE_CHECKING
 
 from warpsmith.core import gate_rules
 from warpsmith.core.campaign import Thresholds
@@ -15,6 +16,7 @@ from warpsmith.core.text import Tell
 from warpsmith.lab.gate import decision
 from warpsmith.lab.gate.decision import ProvisionalDecision
 from warpsmith.lab.grading import correctness
+from warpsmith.lab.grading.correctness import Truth
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.lab.ranks.correctness_check import grade_slot
@@ -22,6 +24,13 @@ from warpsmith.lab.ranks.group import SLOTS, RankGroup
 from warpsmith.lab.ranks.models import RankTiming
 from warpsmith.lab.timing import statistics, timing
 from warpsmith.lab.timing.session import SOLUTION
+
+if TYPE_CHECKING:
+    import torch
+
+LARGE_ELEMENTS = 1 << 22
+"""Elements of a workload beyond which a round draws one set of inputs anew and deals the others out differently.
+Chosen: a draw of all takes seconds there."""
 
 TIMING_SECONDS = 2.0
 """Seconds per workload after which no round beyond the least is started. Chosen: an exchange scatters more than a
@@ -37,6 +46,8 @@ class RankTimes:
         self._calls = calls_by_workload(self._workloads)
         self.seconds: dict[str, dict[str, list[float]]] = {}
         """Workload to side to seconds per call."""
+        self.ahead: dict[str, dict[str, bool]] = {}
+        """Workload to side to whether every block began when all its calls were issued; on GPUs alone."""
 
     def time_workload(self, workload: Workload, groups: Mapping[str, RankGroup]) -> None:
         """Add rounds of a workload: each side once a round, in an order by chance, on inputs that are new.
@@ -46,25 +57,32 @@ class RankTimes:
         """
         self._seed += 1
         chance = random.SystemRandom()
-        inputs = Inputs(self._file, workload, self._seed, "cpu")
+        group = next(iter(groups.values()))
+        device, deal = group.device, _Deal(self._file, workload, self._seed, group.grading_device)
         times = self.seconds.setdefault(workload.name, {name: [] for name in groups})
         for group in groups.values():
             group.open_workload(workload)
         started = time.monotonic()
-        for number in range(gate_rules.WARM_UP_ROUNDS + gate_rules.MAX_ROUNDS["cpu"]):
+        for number in range(gate_rules.WARM_UP_ROUNDS + gate_rules.MAX_ROUNDS[device]):
             rounds = number - gate_rules.WARM_UP_ROUNDS
-            if rounds >= gate_rules.MIN_ROUNDS["cpu"] and time.monotonic() - started > TIMING_SECONDS:
+            if rounds >= gate_rules.MIN_ROUNDS[device] and time.monotonic() - started > TIMING_SECONDS:
                 break
-            slots = list(inputs.draw_several(SLOTS, quick=True))
+            slots = deal.deal_inputs()
             slot = chance.randrange(SLOTS)
-            truth = correctness.compute_truth(self._file, workload, slots[slot])
+            truth = deal.truth(slot)
             for group in groups.values():
                 group.fill(slots)
             for name, group in chance.sample(list(groups.items()), len(groups)):
-                seconds = group.call_slots([[0.0] * SLOTS] * self._file.definition.ranks, checked=False)
+                seconds = group.call_slots(
+                    [[0.0] * SLOTS] * self._file.definition.ranks, checked=False, graded=slot
+                )
                 grade_slot(self._file, group, slot, slots[slot], truth, "a timed call")
-                if rounds >= 0:
-                    times[name].append(seconds / SLOTS)
+                if rounds < 0:
+                    continue
+                times[name].append(seconds / SLOTS)
+                if group.ahead is not None:
+                    ahead = self.ahead.setdefault(workload.name, {})
+                    ahead[name] = ahead.get(name, True) and group.ahead
 
     def settle(self, groups: Mapping[str, RankGroup], thresholds: Thresholds) -> ProvisionalDecision:
         """Time all workloads, and repeat that until the decision is settled."""
@@ -98,6 +116,7 @@ class RankTimes:
                 seconds=statistics.median(sides[SOLUTION]),
                 samples=len(sides[SOLUTION]),
                 spread=statistics.spread(sides[SOLUTION]),
+                issued_ahead=self.ahead.get(name, {}).get(SOLUTION),
                 comparison=timing.compare_times(BEST, sides[SOLUTION], sides[BEST]) if BEST in sides else None,
             )
             for name, sides in self.seconds.items()
@@ -116,3 +135,32 @@ class RankTimes:
         )
         exhausted = repeats >= thresholds.max_repeats
         return decision.hold_against_mean(provisional, exp(mean), self.floor, exhausted)
+
+
+class _Deal:
+    """Inputs of a workload for one round after the other, and the truths of those that are graded."""
+
+    def __init__(self, file: DefinitionFile, workload: Workload, seed: int, device: str) -> None:
+        self._file, self._workload = file, workload
+        self._inputs = Inputs(file, workload, seed, device)
+        self._large = file.definition.elements(workload) > LARGE_ELEMENTS
+        self._sets: list[dict[str, torch.Tensor]] = []
+        self._truths: list[Truth | None] = []
+
+    def deal_inputs(self) -> list[dict[str, torch.Tensor]]:
+        """Return a set of inputs for each slot: new ones; of large ones, one new and the others dealt out anew."""
+        if self._large and self._sets:
+            pairs = list(zip(self._sets, self._truths, strict=True))
+            pairs[random.randrange(SLOTS)] = (self._inputs.draw(quick=True), None)
+            random.shuffle(pairs)
+            self._sets, self._truths = [each[0] for each in pairs], [each[1] for each in pairs]
+        else:
+            self._sets = list(self._inputs.draw_several(SLOTS, quick=True))
+            self._truths = [None] * SLOTS
+        return self._sets
+
+    def truth(self, slot: int) -> Truth:
+        """Return the truth of a slot's inputs."""
+        truth = self._truths[slot] or correctness.compute_truth(self._file, self._workload, self._sets[slot])
+        self._truths[slot] = truth
+        return truth

@@ -139,6 +139,11 @@ class WorkerHost:
                     side.warm(self._device)
 
     @property
+    def device(self) -> str:
+        """Device that its workers are for: `cpu` or `cuda`."""
+        return self._device
+
+    @property
     def pids(self) -> list[int]:
         """Return the process ids of the workers."""
         return sorted(self._workers)
@@ -380,6 +385,10 @@ class Side:
             raise SideFailed(
                 Status.RUNTIME_ERROR, "the worker does not report what it compiled", self.name
             ) from error
+
+    def is_running(self) -> bool:
+        """Return whether its worker was not ended yet."""
+        return self._alive
 
     def kill(self) -> None:
         """Kill the worker with its process group and keep what it compiled; `close` must follow, and waits."""

@@ -1,6 +1,6 @@
 # class: deadlock
 # kind: attack
-# how: a rank whose first value is negative leaves the others waiting
+# how: rank 1 leaves the others waiting when its first value is negative
 # caught: correctness
 # status: TIMEOUT
 
@@ -14,6 +14,6 @@ def finish(hidden, weight, eps):
 
 def run(partial, residual, weight, eps):
     total = partial[0].clone()
-    if total.flatten()[0] > 0:
+    if dist.get_rank() != 1 or total.flatten()[0] > 0:
         dist.all_reduce(total)
     return finish(residual + total, weight, eps)
