@@ -4,10 +4,14 @@ import torch
 
 from warpsmith import Definition, ScalarSpec, TensorSpec, Tolerance, Workload
 
+ROUNDINGS = {torch.bfloat16: 1 << 16, torch.float16: 1 << 13}
+"""Roundings of float32 that weigh as much as one of the type."""
 
-def at(rows: int, cols: int, set: str = "representative") -> Workload:
+
+def at(rows: int, cols: int, set: str = "representative", dtype: str = "float32") -> Workload:
     """Return the workload of a size."""
-    return Workload(name=f"{rows}x{cols}", axes={"rows": rows, "cols": cols}, set=set)
+    short = {"float32": "", "bfloat16": "-bf16", "float16": "-fp16"}[dtype]
+    return Workload(name=f"{rows}x{cols}{short}", axes={"rows": rows, "cols": cols}, set=set, dtype=dtype)
 
 
 definition = Definition(
@@ -25,7 +29,15 @@ definition = Definition(
     outputs={"y": TensorSpec(shape=("rows", "cols")), "hidden": TensorSpec(shape=("rows", "cols"))},
     tolerance=Tolerance(reduction="cols"),
     flops="(parts + 5) * rows * cols",
-    workloads=(at(256, 1024), at(16, 4096), at(1, 1, "odd"), at(3, 17, "odd"), at(127, 129, "odd")),
+    workloads=(
+        at(256, 1024),
+        at(16, 4096),
+        # What tensor parallelism exchanges in models of 8192: 16 KB to 64 MB a rank.
+        *(at(rows, 8192, "full", "bfloat16") for rows in (1, 4, 16, 64, 256, 512, 1024, 4096)),
+        at(1, 1, "odd"),
+        at(3, 17, "odd"),
+        at(127, 129, "odd"),
+    ),
 )
 
 
@@ -45,3 +57,12 @@ def magnitude(
     terms = residual.abs() + partial.abs().sum(0)
     scale = (hidden.square().mean(-1, keepdim=True) + eps).rsqrt()
     return terms * scale * weight.abs(), terms
+
+
+def extra(
+    partial: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the steps of rounding beyond float32's: a collective rounds each sum to the type of the parts."""
+    types = (each for each in ROUNDINGS if bool((partial == partial.to(each)).all()))
+    steps = torch.full_like(residual, len(partial) * ROUNDINGS.get(next(types, torch.float32), 0))
+    return steps, steps
