@@ -28,8 +28,8 @@ def play(version, calls, folder, ranks=2, **constants):
     file = definition_file.load_definition(definition, over_ranks=True)
     axes = {**file.definition.axes, **({"parts": ranks} if "parts" in file.definition.axes else {})}
     request = {
-        "version": str(path), "definition": str(definition), "ranks": ranks, "calls": calls, "constants": constants,
-        "update": {"ranks": ranks, "axes": axes},
+        "version": str(path), "definition": str(definition), "ranks": ranks, "calls": calls,
+        "constants": constants, "update": {"ranks": ranks, "axes": axes},
     }  # fmt: skip
     (folder / "calls.json").write_text(json.dumps(request))
     results = run_ranks(folder, ranks)

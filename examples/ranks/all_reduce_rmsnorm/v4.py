@@ -1,7 +1,7 @@
 """PyTorch's all-reduce over symmetric memory, one-shot or two-shot by size, and one kernel for the rest.
 
-One-shot reads every peer's part: one exchange, (ranks - 1) times the part. Two-shot reduces a share and gathers the
-shares: two exchanges, at most twice the part.
+One-shot reads every peer's part: one exchange, (ranks - 1) times the part. Two-shot reduces a share and gathers
+the shares: two exchanges, at most twice the part.
 """
 
 from typing import Any

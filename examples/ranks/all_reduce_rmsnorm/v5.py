@@ -1,12 +1,12 @@
 """One-shot: one kernel pushes the own rows to all peers, waits for theirs, sums, adds, norms and writes.
 
-Parts are pushed: a rank writes its part into its peers' memory, which they read locally. Each block waits for the
-same block of its peers alone, so no barrier of the whole grid is needed. Sums are formed in the order of the ranks,
-so that all ranks get the same result. (ranks - 1) times the part goes out of each rank.
+Parts are pushed: a rank writes its part into its peers' memory, which they read locally. Each block waits for
+the same block of its peers alone, so no barrier of the whole grid is needed. Sums are formed in the order of
+the ranks, so that all ranks get the same result. (ranks - 1) times the part goes out of each rank.
 
-Memory is written in turn in two sets. A rank that is at call n has seen its peers' flags of call n - 1, so they have
-left call n - 2, whose set it may overwrite. Flags and the number of calls only grow, and are counted on the device,
-so calls may be captured in a graph.
+Memory is written in turn in two sets. A rank that is at call n has seen its peers' flags of call n - 1, so they
+have left call n - 2, whose set it may overwrite. Flags and the number of calls only grow, and are counted on
+the device, so calls may be captured in a graph.
 """
 
 from dataclasses import dataclass

@@ -1,12 +1,12 @@
 """Two-shot: each rank sums its share of the rows and pushes the sums to all peers, in one kernel with the norm.
 
-Whatever the number of ranks, at most twice the part goes out of each. With two ranks nothing is saved over one-shot.
-What is pushed is the sum with the residual, in the tensors' type. Every rank norms it itself: to push `y` as well
-would take half as much again. Sums are formed in the order of the ranks.
+Whatever the number of ranks, at most twice the part goes out of each. With two ranks nothing is saved over one-
+shot. What is pushed is the sum with the residual, in the tensors' type. Every rank norms it itself: to push `y`
+as well would take half as much again. Sums are formed in the order of the ranks.
 
-Memory is written in turn in two sets. A rank that is at call n has seen its peers' flags of call n - 1, so they have
-left call n - 2, whose set it may overwrite. Flags and the number of calls only grow, and are counted on the device,
-so calls may be captured in a graph.
+Memory is written in turn in two sets. A rank that is at call n has seen its peers' flags of call n - 1, so they
+have left call n - 2, whose set it may overwrite. Flags and the number of calls only grow, and are counted on
+the device, so calls may be captured in a graph.
 """
 
 from dataclasses import dataclass
@@ -74,10 +74,11 @@ def two_shot_kernel(
     partial_ptr, residual_ptr, weight_ptr, y_ptr, hidden_ptr, addresses, calls_ptr, rows, cols, stride, eps,
     RANK: tl.constexpr, WORLD: tl.constexpr, LANES: tl.constexpr, FLAGS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Push one row to each owner, reduce the own row of the step before, and norm all rows of the step before that.
+    """Push one row to each owner, reduce the own row of the step before, and norm all rows of the step
+    before that.
 
-    Row `WORLD * i + r` belongs to rank r. Owners push sums rounded to the tensors' type, and every rank norms these,
-    so that all have the same results.
+    Row `WORLD * i + r` belongs to rank r. Owners push sums rounded to the tensors' type, and every rank
+    norms these, so that all have the same results.
     """
     kind: tl.constexpr = partial_ptr.dtype.element_ty
     block, blocks = tl.program_id(0), tl.num_programs(0)

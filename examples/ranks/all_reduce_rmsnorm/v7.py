@@ -1,15 +1,17 @@
 """All-reduce, residual and norm in one kernel, in one of three ways by size.
 
-Parts are pushed: a rank writes its part into its peers' memory, which they read locally. Each block waits for the
-same block of its peers alone. Sums are formed in the order of the ranks, so that all ranks get the same result.
+Parts are pushed: a rank writes its part into its peers' memory, which they read locally. Each block waits for
+the same block of its peers alone. Sums are formed in the order of the ranks, so that all ranks get the same
+result.
 
-- Low latency: each eight bytes carry four of data and the number of the call. No fence, no flag, twice the bytes.
+- Low latency: each eight bytes carry four of data and the number of the call. No fence, no flag, twice the
+  bytes.
 - One-shot: parts go to all peers, then a flag. (ranks - 1) times the part.
 - Two-shot: shares of rows go to their owners, and finished rows to all peers. At most twice the part.
 
-Memory is written in turn in two sets. A rank that is at call n has seen its peers' flags of call n - 1, so they have
-left call n - 2, whose set it may overwrite. Flags and the number of calls only grow, and are counted on the device,
-so calls may be captured in a graph.
+Memory is written in turn in two sets. A rank that is at call n has seen its peers' flags of call n - 1, so they
+have left call n - 2, whose set it may overwrite. Flags and the number of calls only grow, and are counted on
+the device, so calls may be captured in a graph.
 """
 
 from dataclasses import dataclass
@@ -128,10 +130,11 @@ def two_shot_kernel(
     partial_ptr, residual_ptr, weight_ptr, y_ptr, hidden_ptr, addresses, calls_ptr, rows, cols, stride, eps,
     RANK: tl.constexpr, WORLD: tl.constexpr, LANES: tl.constexpr, FLAGS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Push one row to each owner, reduce the own row of the step before, and norm all rows of the step before that.
+    """Push one row to each owner, reduce the own row of the step before, and norm all rows of the step
+    before that.
 
-    Row `WORLD * i + r` belongs to rank r. Owners push sums rounded to the tensors' type, and every rank norms these,
-    so that all have the same results.
+    Row `WORLD * i + r` belongs to rank r. Owners push sums rounded to the tensors' type, and every rank
+    norms these, so that all have the same results.
     """
     kind: tl.constexpr = partial_ptr.dtype.element_ty
     block, blocks = tl.program_id(0), tl.num_programs(0)
@@ -223,10 +226,11 @@ def low_latency_kernel(
     partial_ptr, residual_ptr, weight_ptr, y_ptr, hidden_ptr, addresses, calls_ptr, rows, cols, stride, eps,
     RANK: tl.constexpr, WORLD: tl.constexpr, LANES: tl.constexpr, FLAGS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Push a row of pairs of 16-bit numbers, each with the number of the call, and read the peers' until they have it.
+    """Push a row of pairs of 16-bit numbers, each with the number of the call, and read the peers' until
+    they have it.
 
-    Eight bytes are written at once, so data never arrives without its number. A place is written anew only after all
-    ranks have read it, two calls later.
+    Eight bytes are written at once, so data never arrives without its number. A place is written anew only
+    after all ranks have read it, two calls later.
     """
     kind: tl.constexpr = partial_ptr.dtype.element_ty
     row = tl.program_id(0)
