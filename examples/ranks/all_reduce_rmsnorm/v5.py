@@ -18,7 +18,9 @@ import triton
 import triton.language as tl
 
 BLOCKS = 132
-"""Blocks that wait for peers, at most: all must run at once. Multiprocessors of an H100 and an H200."""
+"""Blocks that wait for peers, at most: all must run at once. Multiprocessors of an H100 and an H200. With two
+ranks, the kernel has few enough registers for two on each.
+"""
 
 TURN = 64
 """Bytes to which rows in shared memory are aligned."""
@@ -133,7 +135,7 @@ def open_exchange(rows: int, cols: int, dtype: torch.dtype, device: torch.device
     world = torch.distributed.get_world_size()
     size = _flag_bytes(world) + 2 * world * rows * _row_bytes(cols, dtype)
     memory, addresses = share_memory(size, device)
-    return Exchange(memory, addresses, torch.zeros(BLOCKS, dtype=torch.int32, device=device))
+    return Exchange(memory, addresses, torch.zeros(2 * BLOCKS, dtype=torch.int32, device=device))
 
 
 def _row_bytes(cols: int, dtype: torch.dtype) -> int:
@@ -155,7 +157,7 @@ def run(
     exchange, world = _exchanges[key], torch.distributed.get_world_size()
     y, hidden = torch.empty_like(residual), torch.empty_like(residual)
     block = max(32, triton.next_power_of_2(cols))
-    one_shot_kernel[(min(rows, BLOCKS),)](
+    one_shot_kernel[(min(rows, 2 * BLOCKS if world == 2 else BLOCKS),)](
         partial, residual, weight, y, hidden, exchange.addresses, exchange.calls,
         rows, cols, _row_bytes(cols, partial.dtype), eps,
         RANK=torch.distributed.get_rank(), WORLD=world, LANES=triton.next_power_of_2(world),

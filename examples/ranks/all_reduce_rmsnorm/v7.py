@@ -29,7 +29,9 @@ TWO_SHOT_BYTES = 1 << 20
 """Bytes that two-shot must save a rank, to be worth its second exchange. To be tuned."""
 
 BLOCKS = 132
-"""Blocks that wait for peers, at most: all must run at once. Multiprocessors of an H100 and an H200."""
+"""Blocks that wait for peers, at most: all must run at once. Multiprocessors of an H100 and an H200. With two
+ranks, one-shot has few enough registers for two on each.
+"""
 
 TURN = 64
 """Bytes to which rows in shared memory are aligned."""
@@ -309,7 +311,7 @@ def open_exchange(rows: int, cols: int, dtype: torch.dtype, device: torch.device
     slots = {"low latency": rows, "one-shot": rows, "two-shot": 2 * triton.cdiv(rows, world)}[way]
     size = _flag_bytes(world) + 2 * world * slots * _row_bytes(way, cols, dtype)
     memory, addresses = share_memory(size, device)
-    return Exchange(memory, addresses, torch.zeros(BLOCKS, dtype=torch.int32, device=device), way)
+    return Exchange(memory, addresses, torch.zeros(2 * BLOCKS, dtype=torch.int32, device=device), way)
 
 
 def _row_bytes(way: str, cols: int, dtype: torch.dtype) -> int:
@@ -331,11 +333,13 @@ def run(
     exchange, world = _exchanges[key], torch.distributed.get_world_size()
     y, hidden = torch.empty_like(residual), torch.empty_like(residual)
     block = max(32, triton.next_power_of_2(cols))
-    local_rows = rows if exchange.way != "two-shot" else triton.cdiv(rows, world)
-    _KERNELS[exchange.way][(min(local_rows, BLOCKS),)](
+    local_rows = triton.cdiv(rows, world) if exchange.way == "two-shot" else rows
+    blocks = 2 * BLOCKS if exchange.way == "one-shot" and world == 2 else BLOCKS
+    warps = max(1, min(32, block // 256) if exchange.way == "low latency" else min(16, block // 512))
+    _KERNELS[exchange.way][(min(local_rows, blocks),)](
         partial, residual, weight, y, hidden, exchange.addresses, exchange.calls,
         rows, cols, _row_bytes(exchange.way, cols, partial.dtype), eps,
         RANK=torch.distributed.get_rank(), WORLD=world, LANES=triton.next_power_of_2(world),
-        FLAGS=_flag_bytes(world), BLOCK=block, num_warps=max(1, min(16, block // 512)), num_stages=1,
+        FLAGS=_flag_bytes(world), BLOCK=block, num_warps=warps, num_stages=1,
     )  # fmt: skip
     return y, hidden
