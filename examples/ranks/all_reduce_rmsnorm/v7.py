@@ -41,8 +41,8 @@ TURN = 64
 class Exchange:
     """Memory that all ranks see, for tensors of one shape and type."""
 
-    memory: torch.Tensor
-    """This rank's, as bytes: flags, then the data."""
+    areas: list[torch.Tensor]
+    """Memory of each rank, as bytes: flags, then the data."""
     addresses: torch.Tensor
     """Addresses of all ranks' memory."""
     calls: torch.Tensor
@@ -280,8 +280,8 @@ def low_latency_kernel(
 _KERNELS = {"low latency": low_latency_kernel, "one-shot": one_shot_kernel, "two-shot": two_shot_kernel}
 
 
-def share_memory(size: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    """Allocate zeroed bytes that every rank can write to; return this rank's, and the addresses of all.
+def share_memory(size: int, device: torch.device) -> tuple[list[torch.Tensor], torch.Tensor]:
+    """Allocate zeroed bytes that every rank can write to; return all ranks', and their addresses.
 
     All ranks must call it in the same order.
     """
@@ -289,10 +289,12 @@ def share_memory(size: int, device: torch.device) -> tuple[torch.Tensor, torch.T
 
     memory = symmetric.empty(size, dtype=torch.uint8, device=device)
     handle = symmetric.rendezvous(memory, torch.distributed.group.WORLD)
-    offset = memory.data_ptr() - handle.buffer_ptrs[handle.rank]
     memory.zero_()
     handle.barrier(channel=0)  # nobody writes before all have cleared theirs
-    return memory, torch.tensor([each + offset for each in handle.buffer_ptrs], device=device)
+    begin = memory.data_ptr() - handle.buffer_ptrs[handle.rank]  # of a block that a pool may share out
+    areas = [handle.get_buffer(rank, (begin + size,), torch.uint8)[begin:] for rank in range(handle.world_size)]
+    areas[handle.rank] = memory
+    return areas, torch.tensor([area.data_ptr() for area in areas], device=device)
 
 
 def choose_way(rows: int, cols: int, dtype: torch.dtype, world: int) -> str:
@@ -310,8 +312,8 @@ def open_exchange(rows: int, cols: int, dtype: torch.dtype, device: torch.device
     way = choose_way(rows, cols, dtype, world)
     slots = {"low latency": rows, "one-shot": rows, "two-shot": 2 * triton.cdiv(rows, world)}[way]
     size = _flag_bytes(world) + 2 * world * slots * _row_bytes(way, cols, dtype)
-    memory, addresses = share_memory(size, device)
-    return Exchange(memory, addresses, torch.zeros(2 * BLOCKS, dtype=torch.int32, device=device), way)
+    areas, addresses = share_memory(size, device)
+    return Exchange(areas, addresses, torch.zeros(2 * BLOCKS, dtype=torch.int32, device=device), way)
 
 
 def _row_bytes(way: str, cols: int, dtype: torch.dtype) -> int:
