@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 
 ONE_SHOT_BYTES = 1 << 18
-"""Largest part that is reduced in one exchange on more than two ranks."""
+"""Largest part that is reduced in one exchange. Beyond, PyTorch's one-shot has too few threads, even on two ranks."""
 
 _buffers: dict[Any, torch.Tensor] = {}
 
@@ -33,12 +33,13 @@ def norm_kernel(total_ptr, residual_ptr, weight_ptr, y_ptr, hidden_ptr, cols, ep
 
 def _open_buffer(elements: int, like: torch.Tensor) -> torch.Tensor:
     """Allocate symmetric memory for one part; every rank must call it, in the same order."""
-    import torch.distributed._symmetric_memory as symmetric
+    from torch._C._distributed_c10d import _SymmetricMemory
 
-    world = torch.distributed.get_world_size()
-    padded = triton.cdiv(elements, 16 * world) * 16 * world  # two-shot shares out 16 bytes at a time
-    buffer = symmetric.empty(padded, dtype=like.dtype, device=like.device)
-    symmetric.rendezvous(buffer, torch.distributed.group.WORLD)
+    step = 16 * torch.distributed.get_world_size()  # two-shot shares out 16 bytes at a time
+    size = triton.cdiv(elements * like.itemsize, step) * step // like.itemsize
+    # Memory of its own: in the pool of `symm_mem.empty` it may begin within a block, which these kernels overlook.
+    buffer = _SymmetricMemory.empty_strided_p2p((size,), (1,), like.dtype, like.device)
+    _SymmetricMemory.rendezvous(buffer, torch.distributed.group.WORLD.group_name)
     return buffer.zero_()
 
 
@@ -51,11 +52,13 @@ def run(
     if key not in _buffers:
         _buffers[key] = _open_buffer(rows * cols, partial)
     buffer, group = _buffers[key], torch.distributed.group.WORLD.group_name
-    buffer[: rows * cols].copy_(partial.view(-1))
-    if torch.distributed.get_world_size() == 2 or partial.nbytes <= ONE_SHOT_BYTES:
-        total = torch.ops.symm_mem.one_shot_all_reduce(buffer, "sum", group)
+    one_shot = partial.nbytes <= ONE_SHOT_BYTES
+    if one_shot and buffer.numel() == rows * cols:
+        total = torch.ops.symm_mem.one_shot_all_reduce_copy(buffer, partial.view(-1), "sum", group)
     else:
-        total = torch.ops.symm_mem.two_shot_all_reduce_(buffer, "sum", group)
+        buffer[: rows * cols].copy_(partial.view(-1))
+        reduce = torch.ops.symm_mem.one_shot_all_reduce if one_shot else torch.ops.symm_mem.two_shot_all_reduce_
+        total = reduce(buffer, "sum", group)
     y, hidden = torch.empty_like(residual), torch.empty_like(residual)
     block = triton.next_power_of_2(cols)
     warps = max(1, min(16, block // 512))
