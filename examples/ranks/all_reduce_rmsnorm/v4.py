@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 
 ONE_SHOT_BYTES = 1 << 18
-"""Largest part that is reduced in one exchange. Beyond, PyTorch's one-shot has too few threads, even on two ranks."""
+"""Largest part that is reduced in one exchange. Beyond, PyTorch's one-shot has too few threads even on two."""
 
 _buffers: dict[Any, torch.Tensor] = {}
 
