@@ -14,8 +14,8 @@ from warpsmith import Definition, ScalarSpec, TensorSpec, Tolerance, Workload
 LARGEST = 448.0
 SMALLEST_SCALE = 1 / (LARGEST * 512)
 
-ROUNDINGS = {torch.bfloat16: 1 << 16, torch.float16: 1 << 13}
-"""Roundings of float32 that weigh as much as one of the type."""
+BITS = {"bfloat16": 8, "float16": 11, "float32": 24}
+"""Bits of a number's mantissa, with the leading one."""
 
 
 def at(rows: int, cols: int, set: str = "representative", dtype: str = "bfloat16") -> Workload:
@@ -83,10 +83,21 @@ def magnitude(
     return spread / scales[:, None], spread.amax(-1) / LARGEST, terms
 
 
+def weigh_rounding(x: torch.Tensor) -> int:
+    """Return how many roundings of float32 weigh as much as one of the type of these values; 0 for float32.
+
+    Hooks get all tensors as float64, so the bits tell the type.
+    """
+    mantissas = torch.frexp(x).mantissa
+    for bits in (BITS["bfloat16"], BITS["float16"]):
+        if bool(((mantissas * 2**bits).frac() == 0).all()):
+            return int(2 ** (BITS["float32"] - bits))
+    return 0
+
+
 def extra(
     partial: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return the steps of rounding beyond float32's: a collective rounds each sum to the type of the parts."""
-    types = (each for each in ROUNDINGS if bool((partial == partial.to(each)).all()))
-    steps = torch.full_like(residual, len(partial) * ROUNDINGS.get(next(types, torch.float32), 0))
+    steps = torch.full_like(residual, len(partial) * weigh_rounding(partial))
     return steps, steps[:, 0], steps

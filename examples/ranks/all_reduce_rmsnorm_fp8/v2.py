@@ -165,10 +165,12 @@ def run(
     y_q, hidden = torch.empty_like(residual, dtype=torch.float8_e4m3fn), torch.empty_like(residual)
     scales = residual.new_empty(rows, dtype=torch.float32)
     block = max(32, triton.next_power_of_2(cols))
-    one_shot_kernel[(min(rows, 2 * BLOCKS if world == 2 else BLOCKS),)](
+    twice = world == 2
+    one_shot_kernel[(min(rows, 2 * BLOCKS if twice else BLOCKS),)](
         partial, residual, weight, y_q, scales, hidden, exchange.addresses,
         exchange.calls, rows, cols, _row_bytes(cols, partial.dtype), eps,
         RANK=torch.distributed.get_rank(), WORLD=world, LANES=triton.next_power_of_2(world),
         FLAGS=_flag_bytes(world), BLOCK=block, num_warps=max(1, min(16, block // 512)), num_stages=1,
+        maxnreg=64 if twice else None,
     )  # fmt: skip
     return y_q, scales, hidden

@@ -355,12 +355,13 @@ def run(
     scales = residual.new_empty(rows, dtype=torch.float32)
     block = max(32, triton.next_power_of_2(cols))
     local_rows = triton.cdiv(rows, world) if exchange.way == "two-shot" else rows
-    blocks = 2 * BLOCKS if exchange.way == "one-shot" and world == 2 else BLOCKS
+    twice = exchange.way == "one-shot" and world == 2
     warps = max(1, min(32, block // 256) if exchange.way == "low latency" else min(16, block // 512))
-    _KERNELS[exchange.way][(min(local_rows, blocks),)](
+    _KERNELS[exchange.way][(min(local_rows, 2 * BLOCKS if twice else BLOCKS),)](
         partial, residual, weight, y_q, scales, hidden, exchange.addresses,
         exchange.calls, rows, cols, _row_bytes(exchange.way, cols, partial.dtype), eps,
         RANK=torch.distributed.get_rank(), WORLD=world, LANES=triton.next_power_of_2(world),
         FLAGS=_flag_bytes(world), BLOCK=block, num_warps=warps, num_stages=1,
+        maxnreg=64 if twice else None,
     )  # fmt: skip
     return y_q, scales, hidden

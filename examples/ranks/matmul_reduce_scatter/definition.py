@@ -4,8 +4,8 @@ import torch
 
 from warpsmith import Definition, TensorSpec, Tolerance, Workload
 
-ROUNDINGS = {torch.bfloat16: 1 << 16, torch.float16: 1 << 13}
-"""Roundings of float32 that weigh as much as one of the type."""
+BITS = {"bfloat16": 8, "float16": 11, "float32": 24}
+"""Bits of a number's mantissa, with the leading one."""
 
 PARTS = 2
 """Roundings of a sum that grows from part to part. Their errors mostly cancel, so that it holds on more ranks."""
@@ -53,7 +53,18 @@ def magnitude(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     return x.abs() @ weight.abs()
 
 
+def weigh_rounding(x: torch.Tensor) -> int:
+    """Return how many roundings of float32 weigh as much as one of the type of these values; 0 for float32.
+
+    Hooks get all tensors as float64, so the bits tell the type.
+    """
+    mantissas = torch.frexp(x).mantissa
+    for bits in (BITS["bfloat16"], BITS["float16"]):
+        if bool(((mantissas * 2**bits).frac() == 0).all()):
+            return int(2 ** (BITS["float32"] - bits))
+    return 0
+
+
 def extra(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     """Return the steps of rounding beyond float32's: parts are rounded to their type before they are added."""
-    types = (each for each in ROUNDINGS if bool((x == x.to(each)).all()))
-    return x.new_full((x.shape[0], weight.shape[1]), PARTS * ROUNDINGS.get(next(types, torch.float32), 0))
+    return x.new_full((x.shape[0], weight.shape[1]), PARTS * weigh_rounding(x))

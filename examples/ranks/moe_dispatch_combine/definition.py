@@ -10,8 +10,8 @@ import torch
 
 from warpsmith import Definition, TensorSpec, Tolerance, Workload
 
-ROUNDINGS = {torch.bfloat16: 1 << 16, torch.float16: 1 << 13}
-"""Roundings of float32 that weigh as much as one of the type."""
+BITS = {"bfloat16": 8, "float16": 11, "float32": 24}
+"""Bits of a number's mantissa, with the leading one."""
 
 
 def at(
@@ -39,8 +39,12 @@ definition = Definition(
         "experts": TensorSpec(
             shape=("tokens", "top_k"), shard_axis="tokens", dtype="int32", distribution="integers:0:experts"
         ),
-        "weights": TensorSpec(shape=("tokens", "top_k"), shard_axis="tokens", dtype="float32"),
-        "scale": TensorSpec(shape=("experts", "hidden"), shard_axis="experts", role="weight"),
+        "weights": TensorSpec(
+            shape=("tokens", "top_k"), shard_axis="tokens", dtype="float32", distribution="uniform:0:1"
+        ),
+        "scale": TensorSpec(
+            shape=("experts", "hidden"), shard_axis="experts", role="weight", distribution="uniform:-1:1"
+        ),
     },
     outputs={"y": TensorSpec(shape=("tokens", "hidden"), shard_axis="tokens")},
     tolerance=Tolerance(reduction="top_k"),
@@ -67,7 +71,18 @@ def magnitude(x: torch.Tensor, experts: torch.Tensor, weights: torch.Tensor, sca
     return reference(x.abs(), experts, weights.abs(), scale.abs())
 
 
+def weigh_rounding(x: torch.Tensor) -> int:
+    """Return how many roundings of float32 weigh as much as one of the type of these values; 0 for float32.
+
+    Hooks get all tensors as float64, so the bits tell the type.
+    """
+    mantissas = torch.frexp(x).mantissa
+    for bits in (BITS["bfloat16"], BITS["float16"]):
+        if bool(((mantissas * 2**bits).frac() == 0).all()):
+            return int(2 ** (BITS["float32"] - bits))
+    return 0
+
+
 def extra(x: torch.Tensor, experts: torch.Tensor, weights: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
     """Return the steps of rounding beyond float32's: experts' results return in the type of the tokens."""
-    types = (each for each in ROUNDINGS if bool((x == x.to(each)).all()))
-    return torch.full_like(x, 2 * ROUNDINGS.get(next(types, torch.float32), 0))
+    return torch.full_like(x, 2 * weigh_rounding(x))
