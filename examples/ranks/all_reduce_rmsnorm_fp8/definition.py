@@ -74,13 +74,17 @@ def reference(
 def magnitude(
     partial: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return the scale of rounding errors: terms of the sum may cancel, and their errors stay."""
+    """Return the scale of rounding errors: terms of the sum may cancel, and their errors stay. A quotient has the
+    errors of its scale too."""
     hidden = residual + partial.sum(0)
     terms = residual.abs() + partial.abs().sum(0)
     rstd = (hidden.square().mean(-1, keepdim=True) + eps).rsqrt()
-    scales = ((hidden * rstd * weight).abs().amax(-1) / LARGEST).clamp(min=SMALLEST_SCALE)
+    y = (hidden * rstd * weight).abs()
+    scales = (y.amax(-1) / LARGEST).clamp(min=SMALLEST_SCALE)
     spread = terms * rstd * weight.abs()
-    return spread / scales[:, None], spread.amax(-1) / LARGEST, terms
+    spread_of_scales = spread.amax(-1) / LARGEST
+    quotients = (spread + y * (spread_of_scales / scales)[:, None]) / scales[:, None]
+    return quotients, spread_of_scales, terms
 
 
 def weigh_rounding(x: torch.Tensor) -> int:
