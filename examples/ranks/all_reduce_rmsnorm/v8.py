@@ -1,4 +1,4 @@
-"""NCCL's reduce-scatter and all-gather, which leave the part as it is, and one kernel for the residual and the norm.
+"""NCCL's reduce-scatter and all-gather, which leave the part as it is, and one kernel for residual and norm.
 
 An all-reduce works in place, so `v3` copies the part first. For large parts a second collective is cheaper.
 """
