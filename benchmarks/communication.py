@@ -14,6 +14,7 @@ import argparse
 import ast
 import json
 import secrets
+import sys
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -25,6 +26,7 @@ from warpsmith import files
 from warpsmith.core.base import this_minute
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import GATE_VERSION
+from warpsmith.errors import Misuse, WarpsmithError
 from warpsmith.lab.grading import correctness
 from warpsmith.lab.machine import hardware, identity
 from warpsmith.lab.operator import definition_file
@@ -145,6 +147,9 @@ def main() -> None:
     if options.ranks != file.definition.ranks:
         file = replace(file, definition=change_ranks(file.definition, options.ranks))
     paths = sorted(file.path.parent.glob("v*.py"), key=lambda path: int(path.stem[1:]))
+    if unknown := set(options.version) - {path.stem for path in paths}:
+        names = ", ".join(path.stem for path in paths)
+        raise Misuse(f"{options.op} has no version `{unknown.pop()}`; it has {names}.")
     sources = {path.stem: path for path in paths if not options.version or path.stem in options.version}
     workloads = choose_workloads(file, target.kind, options.workload)
     with ExitStack() as stack:
@@ -181,13 +186,13 @@ def choose_workloads(file: DefinitionFile, kind: str, names: list[str]) -> list[
     """Return the named workloads, or those of a device: a processor leaves out the full set.
 
     Raises:
-        SystemExit: there is no such workload.
+        Misuse: there is no such workload.
     """
     timed = file.definition.select("representative", *(["full"] if kind == "gpu" or names else []))
     chosen = [each for each in timed if not names or each.name in names]
     if unknown := set(names) - {each.name for each in chosen}:
-        raise SystemExit(f"{file.definition.name} has no workload `{unknown.pop()}`; it has "
-                         f"{', '.join(each.name for each in timed)}.")  # fmt: skip
+        others = ", ".join(each.name for each in timed)
+        raise Misuse(f"{file.definition.name} has no workload `{unknown.pop()}`; it has {others}.")
     return sorted(chosen, key=file.definition.elements)
 
 
@@ -219,4 +224,8 @@ def _add_ratios(rows: dict[str, dict[str, Any]], times: dict[str, list[float]], 
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except WarpsmithError as error:
+        print(f"communication: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)

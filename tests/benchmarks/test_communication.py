@@ -10,6 +10,7 @@ from types import ModuleType
 
 import pytest
 
+from warpsmith.errors import Misuse
 from warpsmith.lab.ranks import timing
 from warpsmith.project import SHIPPED
 
@@ -65,8 +66,8 @@ def test_all_versions_side_by_side(benchmark, monkeypatch, tmp_path, capsys):
     assert "v4   failed" in text
 
 
-def test_unknown_workloads_are_refused(benchmark, monkeypatch):
-    arguments = ["communication", "all_reduce_rmsnorm", "--target", "cpu", "--workload", "9x9"]
-    monkeypatch.setattr(sys, "argv", arguments)
-    with pytest.raises(SystemExit, match="9x9"):
+@pytest.mark.parametrize(("option", "name"), [("--workload", "9x9"), ("--version", "v99")])
+def test_unknown_names_are_refused(benchmark, option, name, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["communication", "all_reduce_rmsnorm", "--target", "cpu", option, name])
+    with pytest.raises(Misuse, match=name):
         benchmark.main()
