@@ -4,10 +4,14 @@ import torch
 
 from warpsmith import Definition, ScalarSpec, TensorSpec, Tolerance, Workload
 
+BITS = {"bfloat16": 8, "float16": 11, "float32": 24}
+"""Bits of a number's mantissa, with the leading one."""
 
-def at(rows: int, cols: int, set: str = "representative") -> Workload:
+
+def at(rows: int, cols: int, set: str = "representative", dtype: str = "float32") -> Workload:
     """Return the workload of a size."""
-    return Workload(name=f"{rows}x{cols}", axes={"rows": rows, "cols": cols}, set=set)
+    short = {"float32": "", "bfloat16": "-bf16", "float16": "-fp16"}[dtype]
+    return Workload(name=f"{rows}x{cols}{short}", axes={"rows": rows, "cols": cols}, set=set, dtype=dtype)
 
 
 definition = Definition(
@@ -25,7 +29,15 @@ definition = Definition(
     outputs={"y": TensorSpec(shape=("rows", "cols")), "hidden": TensorSpec(shape=("rows", "cols"))},
     tolerance=Tolerance(reduction="cols"),
     flops="(parts + 5) * rows * cols",
-    workloads=(at(256, 1024), at(16, 4096), at(1, 1, "odd"), at(3, 17, "odd"), at(127, 129, "odd")),
+    workloads=(
+        at(256, 1024),
+        at(16, 4096),
+        # What tensor parallelism exchanges in models of 8192: 16 KB to 64 MB a rank.
+        *(at(rows, 8192, "full", "bfloat16") for rows in (1, 4, 16, 64, 256, 512, 1024, 4096)),
+        at(1, 1, "odd"),
+        at(3, 17, "odd"),
+        at(127, 129, "odd"),
+    ),
 )
 
 
@@ -45,3 +57,23 @@ def magnitude(
     terms = residual.abs() + partial.abs().sum(0)
     scale = (hidden.square().mean(-1, keepdim=True) + eps).rsqrt()
     return terms * scale * weight.abs(), terms
+
+
+def weigh_rounding(x: torch.Tensor) -> int:
+    """Return how many roundings of float32 weigh as much as one of the type of these values; 0 for float32.
+
+    Hooks get all tensors as float64, so the bits tell the type.
+    """
+    mantissas = torch.frexp(x).mantissa
+    for bits in (BITS["bfloat16"], BITS["float16"]):
+        if bool(((mantissas * 2**bits).frac() == 0).all()):
+            return int(2 ** (BITS["float32"] - bits))
+    return 0
+
+
+def extra(
+    partial: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the steps of rounding beyond float32's: a collective rounds each sum to the type of the parts."""
+    steps = torch.full_like(residual, len(partial) * weigh_rounding(partial))
+    return steps, steps
