@@ -151,3 +151,12 @@ def test_a_part_of_a_gpu_is_a_device_of_its_own(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(device_lease.identity, "visible_gpu", lambda: part)
     with lease_device(H100) as device:
         assert device == "MIG-1"
+
+
+def test_one_device_is_shown_to_a_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert device_lease.list_devices(H100) == ["GPU-a", "GPU-c"]
+    with device_lease.show_device("GPU-c"), lease_device(H100) as device:
+        assert device == "GPU-c"
+    assert "CUDA_VISIBLE_DEVICES" not in os.environ
+    with device_lease.show_device("cpu"):
+        assert "CUDA_VISIBLE_DEVICES" not in os.environ

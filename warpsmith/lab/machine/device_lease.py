@@ -39,23 +39,39 @@ def lease_device(target: Target, tell: Tell = lambda _: None, *, shared: bool = 
         MachineLacks: the target is a GPU, and this machine has none of its kind.
     """
     device, lock = _first_free(_usable_devices(target), tell, shared)
-    visible = os.environ.get(_VISIBLE)
     if device != _CPU:
-        os.environ[_VISIBLE] = device
         _last_device[:] = [device]
     try:
-        yield device
+        with show_device(device):
+            yield device
     finally:
         fcntl.flock(lock, fcntl.LOCK_UN)  # a process that was forked meanwhile has it too
         os.close(lock)
+
+
+@contextmanager
+def show_device(device: str) -> Iterator[None]:
+    """Make a GPU the only one that CUDA and a lease see; nothing changes for `cpu`."""
+    visible = os.environ.get(_VISIBLE)
+    if device != _CPU:
+        os.environ[_VISIBLE] = device
+    try:
+        yield
+    finally:
         if device != _CPU:
             os.environ.pop(_VISIBLE, None)
             os.environ.update({} if visible is None else {_VISIBLE: visible})
 
 
+def list_devices(target: Target) -> list[str]:
+    """List the devices of a target that new processes can lease: UUIDs of GPUs, or `cpu`; raises as
+    `lease_device`."""
+    return _matching_gpus(target) if target.kind == "gpu" else [_CPU]
+
+
 def count_devices(target: Target) -> int:
     """Count the devices of a target that new processes can lease at once; raises as `lease_device`."""
-    return len(_matching_gpus(target)) if target.kind == "gpu" else 1
+    return len(list_devices(target))
 
 
 def _first_free(devices: list[str], tell: Tell, shared: bool) -> tuple[str, int]:
@@ -92,10 +108,8 @@ def _set_mode(lock: int, mode: int) -> bool:
 
 def _usable_devices(target: Target) -> list[str]:
     """List the devices of a target; only its own one where this process has used CUDA."""
-    if target.kind != "gpu":
-        return [_CPU]
-    gpus = _matching_gpus(target)
-    if not _has_used_cuda():
+    gpus = list_devices(target)
+    if target.kind != "gpu" or not _has_used_cuda():
         return gpus
     first = identity.visible_gpu()
     own = _last_device or ([first.uuid] if first else [])
