@@ -91,7 +91,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--warm-up", type=int, default=10, help="steps before those that are timed")
     parser.add_argument("--steps", type=int, default=30, help="timed steps")
     parser.add_argument("--program", default="", help="further options of the program, such as '--batch 8'")
-    parser.add_argument("--timeout", type=float, default=150.0, help="seconds for each number of ranks")
+    parser.add_argument("--timeout", type=float, default=100.0, help="seconds for each number of ranks")
     parser.add_argument("--out", type=Path, default=Path("scaling.json"))
     parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -108,7 +108,8 @@ def _numbers(text: str) -> list[int]:
 def _start_ranks(arguments: argparse.Namespace, ranks: int, folder: Path) -> str:
     """Run all modes on a number of ranks; return why that failed, or nothing."""
     command = [
-        sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(ranks),
+        sys.executable, "-m", "torch.distributed.run", "--standalone", "--local_addr", "127.0.0.1",
+        "--nproc_per_node", str(ranks),
         str(Path(__file__).resolve()), "--worker", str(folder), "--ranks", ",".join(map(str, arguments.ranks)),
         "--modes", ",".join(arguments.modes), "--warm-up", str(arguments.warm_up),
         "--steps", str(arguments.steps), f"--program={arguments.program}",
@@ -201,13 +202,12 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the lines of the table."""
     lines = ["mode   ranks  step       tokens/s  efficiency  in collectives  not hidden  loss    reference  same"]
     for row in rows:
-        shares = [_percent(row, name) for name in ("efficiency", "collective_share", "exposed_share")]
-        losses = [_fixed(statistics.mean(row["losses"][-GRADED:])), _fixed(row.get("reference_loss"))]
-        lines.append(
-            f"{row['mode']:<6} {row['ranks']:>5}  {row['seconds'] * 1e3:>6.2f} ms  {row['tokens_per_second']:>9.0f}"
-            f"  {shares[0]:>10}  {shares[1]:>14}  {shares[2]:>10}  {losses[0]}  {losses[1]:>9}  "
-            f"{row.get('same_loss', '')}".rstrip()
-        )
+        cells = [_percent(row, name) for name in ("efficiency", "collective_share", "exposed_share")]
+        cells += [_fixed(statistics.mean(row["losses"][-GRADED:])), _fixed(row.get("reference_loss"))]
+        speed = f"{row['seconds'] * 1e3:>6.2f} ms  {row['tokens_per_second']:>9.0f}"
+        shares = f"{cells[0]:>10}  {cells[1]:>14}  {cells[2]:>10}"
+        losses = f"{cells[3]}  {cells[4]:>9}  {row.get('same_loss', '')}"
+        lines.append(f"{row['mode']:<6} {row['ranks']:>5}  {speed}  {shares}  {losses}".rstrip())
     return lines
 
 
