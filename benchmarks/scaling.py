@@ -225,6 +225,7 @@ def _trace_file(folder: Path, mode: str, ranks: int, rank: int) -> Path:
 
 def _work(arguments: argparse.Namespace) -> None:
     """In a rank that torchrun started: time all modes on these ranks; one rank alone makes the references too."""
+    import torch
     import torch.distributed as dist
 
     program = _load_program()
@@ -235,6 +236,7 @@ def _work(arguments: argparse.Namespace) -> None:
     if world == 1:
         shares = {"none": arguments.ranks, **shares}
     for mode, counts in shares.items():
+        torch._dynamo.reset()  # what was compiled for another mode would only be looked through
         for count in counts:
             options.parallel, options.shares = mode, count
             _measure_mode(arguments, program, options)
@@ -248,7 +250,6 @@ def _measure_mode(arguments: argparse.Namespace, program: ModuleType, options: a
     import torch.distributed as dist
 
     rank, world = dist.get_rank(), dist.get_world_size()
-    torch._dynamo.reset()
     training = program.Training(options)
     on_gpu = training.device.type == "cuda"
     if on_gpu:
