@@ -62,8 +62,8 @@ def main() -> None:
         options.drafts = options.drafts or _write_drafts(options, here.kernels / options.op, root)
         names = [path.name for path in DraftsDesigner(options.drafts.resolve()).drafts]
         serial = _play(root / "serial", definition, options, 1)
-        measured = projects.find_project(root / "serial").measurements
-        shutil.copytree(measured, root / "several" / measured.relative_to(root / "serial"))
+        first = projects.find_project(root / "serial")
+        shutil.copytree(first.measurements, root / "several" / first.measurements.relative_to(first.root))
         several = _play(root / "several", definition, options, options.parallel)
     record = {
         "measured": this_minute(),
