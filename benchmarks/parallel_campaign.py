@@ -3,9 +3,11 @@
 Both campaigns run in new projects with a copy of the definition, one after the other on this machine: from
 the first draft, which is the baseline, to the last round. The record has the seconds of both, their best
 drafts and the gains that the gate measured. The machine is measured once for both. Where it fails, a
-campaign goes on a few times.
+campaign goes on a few times. Drafts are a folder of them, or the versions of recorded campaigns with their plans.
 
-    python benchmarks/parallel_campaign.py softmax --drafts kernels/softmax/drafts/cuda --target h200 --parallel 4
+    python benchmarks/parallel_campaign.py softmax --target h200 --parallel 4 \
+        --recording devlog/softmax/softmax-triton-h200-20261121 devlog/softmax/softmax-triton-h200-20261121-2 \
+        --definition benchmarks/short/softmax/definition.py --most 5 --no-peers
 """
 
 from __future__ import annotations
@@ -17,11 +19,17 @@ import tempfile
 import time
 from pathlib import Path
 
+import yaml
+
+from warpsmith import files
 from warpsmith import project as projects
 from warpsmith.campaign import define
+from warpsmith.campaign.history import records
 from warpsmith.core.base import this_minute
+from warpsmith.core.campaign import Plan
 from warpsmith.driver.drafts_designer import DraftsDesigner
 from warpsmith.driver.optimize import LoopProgress, run_loop
+from warpsmith.driver.recorded_designer import drop_plan_figures
 from warpsmith.errors import MachineFailed
 from warpsmith.lab.machine import device_lease, hardware, identity
 
@@ -36,7 +44,11 @@ def main() -> None:
     """Run both campaigns and write the record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("op")
-    parser.add_argument("--drafts", type=Path, required=True, help="folder of drafts, named after their language")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--drafts", type=Path, help="folder of drafts, named after their language")
+    source.add_argument("--recording", type=Path, nargs="+", help="folders of campaigns in one language")
+    parser.add_argument("--most", type=int, help="versions of the recordings that are played; by default all")
+    parser.add_argument("--no-peers", action="store_true", help="time no baseline beside torch.compile")
     parser.add_argument("--target", default="h200")
     parser.add_argument("--parallel", type=int, default=4, help="contenders of a round")
     parser.add_argument("--definition", type=Path, help="by default the project's own")
@@ -47,14 +59,19 @@ def main() -> None:
     target = hardware.read_target_page(here, options.target).target
     with tempfile.TemporaryDirectory(prefix="warpsmith-parallel-") as folder:
         root = Path(folder)
+        options.drafts = options.drafts or _write_drafts(options, here.kernels / options.op, root)
+        names = [path.name for path in DraftsDesigner(options.drafts.resolve()).drafts]
         serial = _play(root / "serial", definition, options, 1)
+        first = projects.find_project(root / "serial")
+        if first.measurements.is_dir():  # else the one that ships is of this machine
+            shutil.copytree(first.measurements, root / "several" / first.measurements.relative_to(first.root))
         several = _play(root / "several", definition, options, options.parallel)
     record = {
         "measured": this_minute(),
         "machine": identity.identify_machine(target).model_dump(mode="json"),
         "devices": device_lease.count_devices(target),
         "operator": options.op,
-        "drafts": [path.name for path in DraftsDesigner(options.drafts.resolve()).drafts],
+        "drafts": names,
         "contenders": options.parallel,
         "serial": serial,
         "several": several,
@@ -70,6 +87,23 @@ def main() -> None:
     )
 
 
+def _write_drafts(options: argparse.Namespace, versions: Path, root: Path) -> Path:
+    """Write each version of the recordings once, with its plan, to a folder named after their language."""
+    sources: dict[bytes, Plan] = {}
+    suffix = language = ""
+    for recording in options.recording:
+        for turn in records.round_ledger(recording.resolve() / "rounds", recording.name).read_all():
+            path = records.judged_file(turn, versions)
+            suffix, language = path.suffix, turn.record.selection.language
+            sources.setdefault(path.read_bytes(), drop_plan_figures(turn.record.plan))
+    folder = root / language
+    for number, (source, plan) in enumerate(list(sources.items())[: options.most], start=1):
+        files.write_file(folder / f"{number:02}{suffix}", source)
+        page = {"plan": plan.model_dump(mode="json", exclude_defaults=True)}
+        files.write_file(folder / f"{number:02}.yaml", yaml.safe_dump(page, sort_keys=False))
+    return folder
+
+
 def _play(root: Path, definition: Path, options: argparse.Namespace, count: int) -> dict:
     """Play all drafts in a new project; return the seconds of its rounds, the best draft and the rounds."""
     folder = root / "kernels" / options.op
@@ -80,7 +114,8 @@ def _play(root: Path, definition: Path, options: argparse.Namespace, count: int)
     project = projects.find_project(_marked(root))
     designer = DraftsDesigner(options.drafts.resolve())
     names = {path.read_bytes(): path.name for path in designer.drafts}
-    campaign = define.define(project, options.op, options.target, designer.language, print, git="none")
+    settings = {"git": "none", **({"peers": ()} if options.no_peers else {})}
+    campaign = define.define(project, options.op, options.target, designer.language, print, **settings)
     started = time.monotonic()
     progress = LoopProgress(end=lambda step, text: print(step.phase, text))
     for attempt in range(1, TRIES + 1):

@@ -42,8 +42,10 @@ def options() -> argparse.Namespace:
 def main() -> None:
     """Train for several steps, each rank on data of its own."""
     arguments = options()
-    dist.init_process_group("nccl" if arguments.device == "cuda" else "gloo")
     device = torch.device(arguments.device, int(os.environ["LOCAL_RANK"]) if arguments.device == "cuda" else None)
+    if arguments.device == "cuda":
+        torch.cuda.set_device(device)
+    dist.init_process_group("nccl" if arguments.device == "cuda" else "gloo")
     torch.manual_seed(0)
     width = arguments.width
     layers = [nn.Sequential(nn.Linear(width, width), nn.GELU()) for _ in range(arguments.layers)]

@@ -53,12 +53,7 @@ class RecordedDesigner:
 
     def plan(self, state: CampaignState, step: DuePhase, refused: str = "") -> Plan:
         """Return the recorded hypothesis and prediction, without figures that this run has not measured."""
-        plan = self._turn(state).record.plan
-        free = {name: texts.drop_figures(getattr(plan, name)) for name in ("hypothesis", "risks", "rollback")}
-        free["hypothesis"] = free["hypothesis"] or f"As recorded: {plan.category}."
-        return plan.model_copy(
-            update={**free, "search_log": tuple(filter(None, map(texts.drop_figures, plan.search_log)))}
-        )
+        return drop_plan_figures(self._turn(state).record.plan)
 
     def design(self, state: CampaignState, step: DuePhase, path: Path, refused: str = "") -> None:
         """Write the recorded kernel."""
@@ -94,3 +89,12 @@ class RecordedDesigner:
         if len(state.rounds) >= len(self._turns):
             raise MissingInput("All recorded rounds have been played; finish the open one with `warpsmith next`.")
         return self._turns[len(state.rounds)]
+
+
+def drop_plan_figures(plan: Plan) -> Plan:
+    """Return a recorded plan without the figures in its text, which a new run has not measured."""
+    free = {name: texts.drop_figures(getattr(plan, name)) for name in ("hypothesis", "risks", "rollback")}
+    free["hypothesis"] = free["hypothesis"] or f"As recorded: {plan.category}."
+    return plan.model_copy(
+        update={**free, "search_log": tuple(filter(None, map(texts.drop_figures, plan.search_log)))}
+    )

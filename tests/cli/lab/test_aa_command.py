@@ -16,7 +16,7 @@ import pytest
 from warpsmith.cli import main as entry
 from warpsmith.core.hardware import Machine
 from warpsmith.lab.calibration import measurement
-from warpsmith.lab.gate_tests import false_wins
+from warpsmith.lab.gate_tests import identical_judgements
 from warpsmith.lab.machine import identity
 
 HERE = Machine(id="cpu-0", target="cpu", device="a", processor="a", libraries={})
@@ -40,8 +40,8 @@ def run(outcomes: str, *arguments: str) -> int:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(identity, "identify_machine", lambda _: HERE)
         patch.setattr(measurement, "ensure_measurement", lambda *_: SimpleNamespace(machine=HERE, noise=None))
-        patch.setattr(false_wins, "IdenticalSides", lambda *_: nullcontext(ALIKE))
-        patch.setattr(false_wins, "_judge", played)
+        patch.setattr(identical_judgements, "IdenticalSides", lambda *_: nullcontext(ALIKE))
+        patch.setattr(identical_judgements, "_judge", played)
         patch.setattr(sys, "argv", ["warpsmith", "aa", "--target", "cpu", *arguments])
         try:
             entry.main()
@@ -67,7 +67,7 @@ def test_killed_it_leaves_what_was_judged_and_goes_on(capsys):
     arguments = ("--runs", "60", "--out", "aa.json")
     done = subprocess.run(
         [sys.executable, "-c", script, *arguments],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])},
         capture_output=True,
         text=True,
     )
@@ -99,3 +99,9 @@ def test_a_finished_record_stays_until_another_is(capsys):
 def test_more_false_wins_than_stated(capsys):
     assert run("..+", "--runs", "3") == 1
     assert "false wins: 1 of 3" in capsys.readouterr().out
+
+
+def test_more_devices_than_there_are(capsys):
+    assert run("", "--parallel", "2", "--out", "aa.json") == 2
+    assert "has 1, since a judgement times all cores" in capsys.readouterr().err
+    assert list(Path.cwd().iterdir()) == [Path.cwd() / "warpsmith.toml"]

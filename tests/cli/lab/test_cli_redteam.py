@@ -68,7 +68,7 @@ def killed(*arguments: str) -> str:
     script = "from test_cli_redteam import *; run([CaseOutcome.CAUGHT, signal.SIGKILL], *sys.argv[1:])"
     done = subprocess.run(
         [sys.executable, "-c", script, *arguments],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])},
         capture_output=True,
         text=True,
     )

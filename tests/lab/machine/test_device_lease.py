@@ -187,3 +187,12 @@ def test_several_are_taken_at_once_or_not_at_all(monkeypatch: pytest.MonkeyPatch
         order.append([first])
     other.join(10)
     assert order == [["GPU-a"], ["GPU-a", "GPU-c"]]
+
+
+def test_one_device_is_shown_to_a_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert device_lease.list_devices(H100) == ["GPU-a", "GPU-c"]
+    with device_lease.show_device("GPU-c"), lease_device(H100) as device:
+        assert device == "GPU-c"
+    assert "CUDA_VISIBLE_DEVICES" not in os.environ
+    with device_lease.show_device("cpu"):
+        assert "CUDA_VISIBLE_DEVICES" not in os.environ

@@ -122,6 +122,37 @@ def test_the_search_for_unused_parameters_counts_with_the_map_that_it_sends(tmp_
     assert report(tmp_path / "alone", alone, alone).search_seconds == us(42)
 
 
+def nccl_rank(begin: float) -> list[Raw]:
+    """A step of DistributedDataParallel on a GPU, with the names that PyTorch 2.11's profiler gives: a bucket of
+    gradients from `begin` on, behind which a product runs to 60, and the map of used parameters at 80."""
+    group = {"Group size": 2, "Process Group Name": "0", "Process Group Ranks": "[0, 1]"}
+    group |= {"Process Group Description": "default_pg", "Collective name": "allreduce"}
+    bucket = {**group, "In msg nelems": 1000, "Out msg nelems": 1000, "dtype": "Float"}
+    map_ = {**group, "In msg nelems": 24, "Out msg nelems": 24, "dtype": "Int"}
+    kernel = "ncclDevKernel_AllReduce_Sum_{}_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+    return [
+        step(0, 120),
+        host("aten::mm", 0, 1),
+        host("record_param_comms", 2, 3, **bucket),
+        host("nccl:all_reduce", 2, 4, cat="user_annotation"),
+        device("nvjet_tst_128x256_64x4_2x1_v_bz_coopA_NNT", 0, 60, 7),
+        device(kernel.format("f32"), begin, 70, 20, **bucket),
+        device(kernel.format("u32"), 80, 90, 20, **map_),
+        device("void at::native::vectorized_elementwise_kernel<4>(int)", 100, 120, 7),
+    ]
+
+
+def test_collectives_of_nccl_on_the_gpus_of_two_ranks(tmp_path: Path) -> None:
+    found = report(tmp_path, nccl_rank(20), nccl_rank(40))
+    (item,) = found.collectives
+    assert (item.kind, item.calls, item.bytes) == ("all_reduce", 2, 4000 + 4 * 24)
+    first, second = found.ranks
+    assert (first.collective_seconds, second.collective_seconds) == (us(60), us(40))
+    assert (first.exposed_seconds, first.wait_seconds) == (us(20), us(0)), "from 60 to 70, and the map"
+    assert found.search_seconds == us(10), "the map alone tells of parameters that were not used"
+    assert item.bus_rate == pytest.approx((4000 + 96) / ((30 + 10) * US))
+
+
 @pytest.mark.parametrize(
     ("name", "kind"),
     [

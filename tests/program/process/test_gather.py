@@ -6,12 +6,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from warpsmith.program.process import gather
+from warpsmith.program.process import gather, profile_steps
 
 COMPILED = """import json
 import torch
@@ -125,3 +126,41 @@ def test_the_compilers_breaks_and_recompilations_are_told(tmp_path: Path) -> Non
     assert ("graph break", 8) in events
     assert ("recompilation", 8) in events
     assert not [line for line in ran.stderr.splitlines() if "Graph break in user code" in line]
+
+
+@pytest.fixture
+def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two GPUs of which the process uses the second one, while the first is still the current one."""
+    peaks = {0: 0, 1: 700}
+    monkeypatch.setattr(gather, "gpu_initialized", lambda: True)
+    for name, stand_in in {
+        "device_count": lambda: 2,
+        "max_memory_allocated": lambda index: peaks[index],
+        "memory_stats": lambda index: {"num_alloc_retries": index},
+        "memory_reserved": lambda index: 800 + index,
+        "get_device_properties": lambda index: SimpleNamespace(total_memory=900 + index),
+        "get_device_name": lambda index: f"GPU {index}",
+    }.items():
+        monkeypatch.setattr(torch.cuda, name, stand_in)
+    monkeypatch.setattr(torch._C, "_cuda_hasPrimaryContext", lambda index: index == 1, raising=False)
+
+
+def test_the_gpu_of_a_rank_need_not_be_the_current_one(two_gpus: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (gather.list_own_gpus(), gather.main_gpu()) == ([1], 1)
+    facts = gather.gather_facts()
+    assert (facts["gpu"], facts["device"]) == (True, "GPU 1")
+    memory = (facts["memory_peak"], facts["memory_reserved"], facts["memory_total"], facts["allocation_retries"])
+    assert memory == (700, 801, 901, 1)
+    calls: list[tuple[str, int]] = []
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda index: calls.append(("wait", index)))
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda index: calls.append(("reset", index)))
+    profile_steps.synchronize_device()
+    gather.reset_peak_memory()
+    assert calls == [("wait", 1), ("reset", 1)]
+
+
+def test_without_a_gpu_there_is_nothing_to_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gather, "gpu_initialized", lambda: False)
+    monkeypatch.setattr(torch.cuda, "synchronize", pytest.fail)
+    profile_steps.synchronize_device()
+    assert (gather.list_own_gpus(), gather.main_gpu()) == ([], None)

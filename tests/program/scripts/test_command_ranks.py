@@ -13,7 +13,7 @@ from warpsmith.errors import MachineLacks, Misuse, SolutionFailed, TimedOut, War
 from warpsmith.lab.workers.process import is_alive
 from warpsmith.program.process import replicas
 from warpsmith.program.process.program import Program, resolve_step_program
-from warpsmith.program.scripts import rank_failures
+from warpsmith.program.scripts import command_runner, rank_failures
 from warpsmith.program.scripts.command_runner import CommandRunner, open_runner
 from warpsmith.program.scripts.rank_failures import first_rank_failure
 
@@ -200,3 +200,14 @@ def test_ranks_of_other_hosts_are_refused(
     assert program.path == alone.path
     with runner(alone, tmp_path, 60) as started, pytest.raises(Misuse, match="4 ranks, 2 of them on this host"):
         started.start()
+
+
+def test_each_run_has_a_port_of_its_own_unless_the_command_names_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch.distributed import run
+
+    for name, value in command_runner._OWN_PORT.items():
+        monkeypatch.setenv(name, value)
+    found = run.parse_args(["--nproc_per_node", "2", "train.py"])
+    assert (found.rdzv_backend, found.rdzv_endpoint, found.local_addr) == ("c10d", "localhost:0", "127.0.0.1")
+    chosen = run.parse_args(["--rdzv_backend", "static", "--rdzv_endpoint", "localhost:29511", "train.py"])
+    assert (chosen.rdzv_backend, chosen.rdzv_endpoint) == ("static", "localhost:29511")

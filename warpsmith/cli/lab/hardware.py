@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from warpsmith.core.hardware import Measurement
+    from warpsmith.lab.gate_tests.false_win_models import FalseWins
     from warpsmith.lab.machine.hardware import HardwarePage
 
 _LOG_INTERVAL = 10
@@ -74,32 +75,34 @@ def ceiling_command(
 
 def aa_command(
     runs: Annotated[int, typer.Option(min=1, help="Number of A/A judgements.")] = 200,
+    parallel: Annotated[
+        int, typer.Option(min=1, help="Devices that judge at once, each in a process of its own.")
+    ] = 1,
     target: Target = None,
     out: Annotated[Path | None, typer.Option(help="Write the record to this file.")] = None,
     as_json: Json = False,
 ) -> None:
     """Judge the same code against itself and count false wins; takes minutes on an idle machine.
 
-    `--out` is written after each judgement; if the command is interrupted, the same command continues. Exit
-    code 1: more false wins than Warpsmith states.
+    `--out` is written after each judgement; if the command is interrupted, or a device fails, the same command
+    continues on the same devices. Exit code 1: more false wins than Warpsmith states; 4: a device failed.
     """
-    from warpsmith.lab.calibration import measurement
     from warpsmith.lab.gate_tests import false_wins, unfinished
     from warpsmith.lab.machine import hardware as pages
     from warpsmith.project import find_project
 
     project = find_project()
     chosen = pages.read_target_page(project, target).target if target else pages.require_local_target(project)
+    devices = false_wins.choose_devices(chosen, parallel)
     with console.progress() as tell:
-        measured = measurement.ensure_measurement(project, chosen, tell)
-        earlier, obstacle = false_wins.read_earlier_false_wins(out, chosen, measured, runs) if out else (None, "")
+        earlier, obstacle = false_wins.read_earlier_false_wins(out, chosen, devices, runs) if out else (None, "")
         if out:
             console.tell_continuation(
                 unfinished.unfinished_path(out),
                 f"{earlier.runs} of {runs} judgements" if earlier else "",
                 obstacle,
             )
-        for result in false_wins.count_false_wins(chosen, measured, runs, tell, earlier):
+        for result in false_wins.count_false_wins(project, chosen, devices, runs, tell, earlier):
             if out:
                 unfinished.save_record(out, result)
             if result.runs % _LOG_INTERVAL == 0:
@@ -109,10 +112,7 @@ def aa_command(
     if as_json:
         console.out_json(result)
     else:
-        console.out(f"false wins: {result.accepted} of {result.runs} A/A judgements, at most {result.upper:.1%} "
-                    f"with 95 % confidence; stated: {result.stated:.0%}")  # fmt: skip
-        console.out(f"no difference {result.none}, ambiguous {result.ambiguous}, regression {result.regressions}; "
-                    f"largest gain {result.largest_gain:+.2%}")  # fmt: skip
+        _print_false_wins(result)
     if not result.within_rate:
         raise typer.Exit(SolutionFailed.exit_code)
 
@@ -149,6 +149,25 @@ def _print_ceilings(measurement: Measurement) -> None:
             f"launch floor, by {clock}: {call.seconds * 1e6:.2f} us, spread {call.spread:.1%},"
             f" lower quartile of {call.samples}"
         )
+
+
+def _print_false_wins(result: FalseWins) -> None:
+    console.out(f"false wins: {result.accepted} of {result.runs} A/A judgements, at most {result.upper:.1%} "
+                f"with 95 % confidence; stated: {result.stated:.0%}")  # fmt: skip
+    console.out(f"no difference {result.none}, ambiguous {result.ambiguous}, regression {result.regressions}; "
+                f"largest gain {result.largest_gain:+.2%}")  # fmt: skip
+    if len(result.devices) > 1:
+        rows = [
+            (
+                each.machine.uuid or each.machine.device,
+                f"{each.accepted} of {each.runs}",
+                f"{each.upper:.1%}",
+                f"{each.largest_gain:+.2%}",
+                "not measured" if each.floor is None else f"{each.floor:.2%}",
+            )
+            for each in result.devices
+        ]
+        _print_table(("device", "false wins", "at most", "largest gain", "A/A floor"), rows)
 
 
 def _print_table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:

@@ -20,12 +20,12 @@ from warpsmith.core.campaign import Contender, ContenderEnd, Contenders, Plan, S
 from warpsmith.core.evaluation import Evaluation
 from warpsmith.core.text import Tell
 from warpsmith.driver.contenders import choose, design, difference, fork, screen
-from warpsmith.driver.contenders.processes import Processes, read_error
 from warpsmith.driver.contenders.recipe import Recipe
 from warpsmith.driver.contenders.screen import ScreenOrder, ScreenResults
 from warpsmith.driver.designer import ContenderDesigner
 from warpsmith.errors import AgentStopped, MachineFailed, Misuse
 from warpsmith.lab.machine import device_lease, hardware
+from warpsmith.lab.machine.processes import Processes, read_error
 from warpsmith.ledger.store import write_model
 
 SCREEN_SECONDS = 60.0

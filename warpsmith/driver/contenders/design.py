@@ -13,10 +13,10 @@ from warpsmith.campaign.rounds.due_phase import find_due_phase
 from warpsmith.campaign.rounds.state import CampaignState, read_state
 from warpsmith.core.evaluation import Evaluation, Verdict
 from warpsmith.core.text import Tell
-from warpsmith.driver.contenders.processes import run_contender_process
 from warpsmith.driver.contenders.recipe import Recipe
 from warpsmith.driver.designer import Designer
 from warpsmith.errors import AgentStopped, MachineFailed
+from warpsmith.lab.machine.processes import run_in_folder
 from warpsmith.ledger.store import write_model
 
 RECIPE, CHECKED = "recipe.json", "checked.json"
@@ -28,7 +28,7 @@ _TRIES = 2
 
 def main() -> None:
     """Design and check the contender of the fork that the command line names."""
-    run_contender_process(_design_in_fork)
+    run_in_folder(_design_in_fork)
 
 
 def _design_in_fork(folder: Path, tell: Tell) -> None:

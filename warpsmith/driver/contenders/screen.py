@@ -14,8 +14,8 @@ from warpsmith.core.base import Model
 from warpsmith.core.campaign import ScreenedSpeedup
 from warpsmith.core.definition import WorkloadSet
 from warpsmith.core.text import Tell
-from warpsmith.driver.contenders.processes import run_contender_process
 from warpsmith.lab.machine import device_lease, hardware
+from warpsmith.lab.machine.processes import run_in_folder
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.tuning.variants import Variant
 from warpsmith.lab.tuning.workbench import Bench, Workbench
@@ -67,7 +67,7 @@ class ScreenResults(Model):
 
 def main() -> None:
     """Run the screen of the folder that the command line names."""
-    run_contender_process(_screen_in_folder)
+    run_in_folder(_screen_in_folder)
 
 
 def _screen_in_folder(folder: Path, tell: Tell) -> None:

@@ -41,14 +41,24 @@ def lease_device(target: Target, tell: Tell = lambda _: None, *, shared: bool = 
         MachineLacks: the target is a GPU, and this machine has none of its kind.
     """
     device, lock = _first_free(_usable_devices(target), tell, shared)
+    if device != _CPU:
+        _last_device[:] = [device]
+    try:
+        with show_device(device):
+            yield device
+    finally:
+        _unlock([lock])
+
+
+@contextmanager
+def show_device(device: str) -> Iterator[None]:
+    """Make a GPU the only one that CUDA and a lease see, or several by commas; nothing changes for `cpu`."""
     visible = os.environ.get(_VISIBLE)
     if device != _CPU:
         os.environ[_VISIBLE] = device
-        _last_device[:] = [device]
     try:
-        yield device
+        yield
     finally:
-        _unlock([lock])
         if device != _CPU:
             os.environ.pop(_VISIBLE, None)
             os.environ.update({} if visible is None else {_VISIBLE: visible})
@@ -71,19 +81,22 @@ def lease_devices(target: Target, count: int, tell: Tell = lambda _: None) -> It
             f"{count} GPUs of `{target.id}` are needed, and {len(gpus)} is visible here; ask for fewer ranks."
         )
     locks = _lock_together(gpus, count, tell)
-    visible = os.environ.get(_VISIBLE)
-    os.environ[_VISIBLE] = ",".join(locks)
     try:
-        yield list(locks)
+        with show_device(",".join(locks)):
+            yield list(locks)
     finally:
         _unlock(locks.values())
-        os.environ.pop(_VISIBLE, None)
-        os.environ.update({} if visible is None else {_VISIBLE: visible})
+
+
+def list_devices(target: Target) -> list[str]:
+    """List the devices of a target that new processes can lease: UUIDs of GPUs, or `cpu`; raises as
+    `lease_device`."""
+    return _matching_gpus(target) if target.kind == "gpu" else [_CPU]
 
 
 def count_devices(target: Target) -> int:
     """Count the devices of a target that new processes can lease at once; raises as `lease_device`."""
-    return len(_matching_gpus(target)) if target.kind == "gpu" else 1
+    return len(list_devices(target))
 
 
 def _lock_together(devices: list[str], count: int, tell: Tell) -> dict[str, int]:
@@ -146,10 +159,8 @@ def _set_mode(lock: int, mode: int) -> bool:
 
 def _usable_devices(target: Target) -> list[str]:
     """List the devices of a target; only its own one where this process has used CUDA."""
-    if target.kind != "gpu":
-        return [_CPU]
-    gpus = _matching_gpus(target)
-    if not _has_used_cuda():
+    gpus = list_devices(target)
+    if target.kind != "gpu" or not _has_used_cuda():
         return gpus
     first = identity.visible_gpu()
     own = _last_device or ([first.uuid] if first else [])

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from warpsmith.program.capture.events import OperatorInput
+from warpsmith.program.process import gather
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -91,9 +92,7 @@ class TensorTracker:
 
 def uses_gpu() -> bool:
     """Return true if the program has anything on a GPU."""
-    import torch
-
-    return torch.cuda.is_available() and torch.cuda.max_memory_allocated() > 0
+    return gather.main_gpu() is not None
 
 
 def list_tensors(values: object) -> list[Tensor]:

@@ -114,6 +114,24 @@ def gpu_initialized() -> bool:
     return torch.cuda.is_available() and bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
 
 
+def list_own_gpus() -> list[int]:
+    """List the numbers of the GPUs that this process uses, whether or not one is the current one of PyTorch."""
+    import torch
+
+    if not gpu_initialized():
+        return []
+    return [index for index in range(torch.cuda.device_count()) if torch._C._cuda_hasPrimaryContext(index)]  # type: ignore[attr-defined]
+
+
+def main_gpu() -> int | None:
+    """Return the number of the GPU on which this process has had most memory; None if it had none on any."""
+    import torch
+
+    peaks = {index: torch.cuda.max_memory_allocated(index) for index in list_own_gpus()}
+    first = max(peaks, key=lambda index: peaks[index], default=None)
+    return first if first is not None and peaks[first] > 0 else None
+
+
 def gather_facts() -> dict[str, Any]:
     """Return the fields of `ProgramFacts` that a process knows of its live objects."""
     import torch
@@ -123,14 +141,14 @@ def gather_facts() -> dict[str, Any]:
     modules, optimizers = live_objects(nn.Module), live_objects(torch.optim.Optimizer)
     updated = [item for optimizer in optimizers for group in optimizer.param_groups for item in group["params"]]
     parameters = {id(item): item for item in (*live_objects(nn.Parameter), *updated)}.values()
-    gpu = gpu_initialized() and torch.cuda.max_memory_allocated() > 0
+    gpu = main_gpu()
     convolution: Any = torch.backends.cudnn.conv  # type: ignore[attr-defined]
     dtypes: Counter[str] = Counter()
     for parameter in parameters:
         dtypes[_dtype(parameter)] += parameter.numel()
     return {
-        "device": torch.cuda.get_device_name() if gpu else "cpu",
-        "gpu": gpu,
+        "device": "cpu" if gpu is None else torch.cuda.get_device_name(gpu),
+        "gpu": gpu is not None,
         "gpu_at_hand": torch.cuda.is_available(),
         "torch": str(torch.__version__),
         "python": platform.python_version(),
@@ -163,15 +181,16 @@ def list_optimizers() -> list[dict[str, Any]]:
 
 
 def gather_memory() -> dict[str, int]:
-    """Return the fields of `ProgramFacts` about memory, in bytes."""
+    """Return the fields of `ProgramFacts` about memory, in bytes: on a GPU that of the one with the most."""
     import torch
 
     if gpu_initialized():
-        counted = torch.cuda.memory_stats()
+        gpu = main_gpu()
+        counted = torch.cuda.memory_stats(gpu)
         return {
-            "memory_peak": torch.cuda.max_memory_allocated(),
-            "memory_reserved": torch.cuda.memory_reserved(),
-            "memory_total": torch.cuda.get_device_properties().total_memory,
+            "memory_peak": torch.cuda.max_memory_allocated(gpu),
+            "memory_reserved": torch.cuda.memory_reserved(gpu),
+            "memory_total": torch.cuda.get_device_properties(gpu).total_memory,
             "allocation_retries": int(counted.get("num_alloc_retries", 0)),
         }
     return {
@@ -187,7 +206,8 @@ def reset_peak_memory() -> None:
     import torch
 
     if gpu_initialized():
-        torch.cuda.reset_peak_memory_stats()
+        for gpu in list_own_gpus():
+            torch.cuda.reset_peak_memory_stats(gpu)
     else:
         try:
             Path("/proc/self/clear_refs").write_text("5")

@@ -60,11 +60,11 @@ def observe_step() -> Steps[dict[str, Any]]:
 
 
 def synchronize_device() -> None:
-    """Wait for the device if the program uses one."""
+    """Wait for the GPUs that the program uses; the one of a rank need not be the current one."""
     import torch
 
-    if gather.gpu_initialized():
-        torch.cuda.synchronize()
+    for gpu in gather.list_own_gpus():
+        torch.cuda.synchronize(gpu)
 
 
 def _record_step() -> Steps[profiler_recording.ProfilerRecording]:

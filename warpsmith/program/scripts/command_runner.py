@@ -35,6 +35,11 @@ _STACK_SECONDS = 0.2
 _MEMORY = ("out of memory", "OutOfMemoryError", "MemoryError")
 
 
+_OWN_PORT = {"PET_RDZV_BACKEND": "c10d", "PET_RDZV_ENDPOINT": "localhost:0", "PET_LOCAL_ADDR": "127.0.0.1"}
+"""Defaults of torchrun's options, with which two runs that are timed in turns do not ask for one port: PyTorch
+2.11 takes 29500 for each. Options in the command come before them."""
+
+
 class CommandEnded(SolutionFailed):
     """The command ended by itself before all steps that were asked for had run."""
 
@@ -111,6 +116,7 @@ class CommandRunner(Runner):
         )
         paths = (str(INJECT), os.environ.get("PYTHONPATH", ""))
         env = {
+            **_OWN_PORT,
             **os.environ,
             "PYTHONHASHSEED": str(self._seed),
             "PYTHONPATH": os.pathsep.join(filter(None, paths)),

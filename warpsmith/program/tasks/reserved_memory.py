@@ -15,5 +15,5 @@ def main(_program: LoadedProgram) -> int:
     import torch
 
     if gather.gpu_initialized():
-        return int(torch.cuda.max_memory_reserved())
+        return int(torch.cuda.max_memory_reserved(gather.main_gpu()))
     return int(gather.gather_memory()["memory_peak"])

@@ -1,4 +1,4 @@
-"""Processes of contenders: each in a session of its own, all ended with this process or by Ctrl-C."""
+"""Processes of ours that run at once: each in a session of its own, all ended with this process or by Ctrl-C."""
 
 from __future__ import annotations
 
@@ -65,8 +65,12 @@ class Processes:
         self._running.append(process)
         self._readers.append(reader)
 
+    def is_running(self) -> bool:
+        """Return True while one of them has not ended."""
+        return any(process.poll() is None for process in self._running)
+
     def wait(self) -> None:
-        """Wait until all have ended."""
+        """Wait until all have ended, and their lines are told."""
         for process in self._running:
             process.wait()
         for reader in self._readers:
@@ -94,7 +98,7 @@ class Processes:
                 process.wait()
 
 
-def run_contender_process(work: Callable[[Path, Tell], None]) -> None:
+def run_in_folder(work: Callable[[Path, Tell], None]) -> None:
     """Run `work` in the folder that the command line names; killed when the process dies that started it.
 
     Progress goes to stdout. An error of the lab is written to the folder and ends the process.

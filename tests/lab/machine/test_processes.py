@@ -1,4 +1,4 @@
-"""Processes of contenders end with Ctrl-C and with the process that started them, and say why they failed."""
+"""Processes end with Ctrl-C and with the process that started them, and say why they failed."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from warpsmith.driver.contenders import processes
-from warpsmith.driver.contenders.processes import Processes, read_error
 from warpsmith.errors import AgentStopped, MachineFailed
+from warpsmith.lab.machine import processes
+from warpsmith.lab.machine.processes import Processes, read_error
 
 WORKER = """
 import os, signal, time
-from warpsmith.driver.contenders.processes import run_contender_process
+from warpsmith.lab.machine.processes import run_in_folder
 from warpsmith.errors import MachineFailed
 
 def work(folder, tell):
@@ -37,7 +37,7 @@ def work(folder, tell):
     (folder / "result").write_text("done")
 
 if __name__ == "__main__":
-    run_contender_process(work)
+    run_in_folder(work)
 """
 
 
@@ -104,7 +104,7 @@ def test_they_die_with_the_process_that_started_them(folders: Path):
     script = f"""
 import os, time
 from pathlib import Path
-from warpsmith.driver.contenders.processes import Processes
+from warpsmith.lab.machine.processes import Processes
 Processes(print).start("contender", "contender_worker", Path({str(asleep)!r}))
 while not (Path({str(asleep)!r}) / "pid").exists():
     time.sleep(0.02)
