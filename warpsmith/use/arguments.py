@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from warpsmith.core.arithmetic.expression import evaluate
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 Number = float | int | bool
 
+
+_LARGEST_DIVISOR = 1 << 16
 
 _ALIGNMENT = 64
 """Bytes that PyTorch aligns new tensors to at least; the gate's contiguous inputs are aligned to more."""
@@ -39,18 +43,27 @@ class _AffineSize(NamedTuple):
 
 
 class _SharedSize(NamedTuple):
-    """Size as a product of several axes, such as `kv * group`: it shows one of them once the others are known."""
+    """Size as a product of several axes, such as `kv * group`: it shows one of them once the others are known.
+
+    It multiplies integers only. Dynamo traces that; where it had to parse the text, it would break the graph.
+    """
 
     text: str
     names: tuple[str, ...]
+    factor: int = 1
+    divisor: int = 1
+    """The size is `factor / divisor` times the product of the axes."""
 
     def size(self, axes: Mapping[str, int]) -> int:
         """Return the size for axes of these lengths."""
-        return _as_integer(evaluate(self.text, axes))
+        size = self.factor
+        for name in self.names:
+            size = size * axes[name]
+        return size // self.divisor
 
     def read(self, name: str, size: int, axes: Mapping[str, int]) -> int:
         """Return the length of one axis for this size, given the others'."""
-        return size // _as_integer(evaluate(self.text, {**axes, name: 1}))
+        return size * self.divisor // self.size({**axes, name: self.divisor})
 
 
 class _ExpectedTensor(NamedTuple):
@@ -296,7 +309,8 @@ class Arguments:
             for name in names
             for factor in (0, 2, 3)
         )
-        return _SharedSize(text, names) if in_proportion and size > 0 else None
+        share = (Fraction(size) / math.prod(once.values())).limit_denominator(_LARGEST_DIVISOR)
+        return _SharedSize(text, names, *share.as_integer_ratio()) if in_proportion and size > 0 else None
 
     def _solve_affine(self, text: str) -> _AffineSize | None:
         """Solve arithmetic over one axis that grows with it, by evaluating it at three values."""
