@@ -450,15 +450,15 @@ def reference_orders(
     """
     with _full_precision_sums():
         results = {"": reference_outputs(file, workload, inputs)}
-    for name, spec in file.definition.outputs.items():
-        dtype = str(results[""][name].dtype).removeprefix("torch.")
-        if dtype != file.definition.dtype(spec, workload):
-            raise BadDefinition(
-                f"{file.path}: reference returns `{name}` as {dtype}, the definition says otherwise."
-            )
-    for order, context in reorder.summation_orders().items():
-        with context:
-            results[f"its sums in the order `{order}`"] = reference_outputs(file, workload, inputs)
+        for name, spec in file.definition.outputs.items():
+            dtype = str(results[""][name].dtype).removeprefix("torch.")
+            if dtype != file.definition.dtype(spec, workload):
+                raise BadDefinition(
+                    f"{file.path}: reference returns `{name}` as {dtype}, the definition says otherwise."
+                )
+        for order, context in reorder.summation_orders().items():
+            with context:
+                results[f"its sums in the order `{order}`"] = reference_outputs(file, workload, inputs)
     return results
 
 
