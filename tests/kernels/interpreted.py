@@ -67,7 +67,7 @@ def examine(path: Path) -> dict[str, Any]:
 
 
 def _graded(file: DefinitionFile, workload: Workload, run: Any) -> list[list[str]]:
-    from warpsmith.lab.grading import correctness
+    from warpsmith.lab.grading import correctness, reference_calls
     from warpsmith.lab.operator.inputs import Inputs
 
     drawn = Inputs(file, workload, 7, "cpu")
@@ -92,7 +92,7 @@ def _outputs(
     """One call's results, its fresh memory poisoned, and what it was given to write into."""
     import torch
 
-    from warpsmith.lab.grading import correctness
+    from warpsmith.lab.grading import correctness, reference_calls
     from warpsmith.lab.workers import arena
 
     definition, given = file.definition, []
@@ -103,7 +103,7 @@ def _outputs(
             arena.poison_tensor(given[-1])
     torch.use_deterministic_algorithms(True, warn_only=True)  # fills what torch.empty gives
     try:
-        result = run(*correctness.call_arguments(file, workload, inputs), *given)
+        result = run(*reference_calls.call_arguments(file, workload, inputs), *given)
     finally:
         torch.use_deterministic_algorithms(False)
     return file.outputs(given or result)

@@ -313,6 +313,22 @@ def test_the_reference_holds_itself_in_every_order(x):
     assert correctness.grade_outputs(truth, {"y": softmax(x)}).worst <= itself.worst < 0.5
 
 
+@pytest.mark.parametrize("name", ["fp16", "bf16"])
+def test_parts_of_products_are_added_in_float32_in_every_order(x, name):
+    settings, flag = torch.backends.cuda.matmul, f"allow_{name}_reduced_precision_reduction"
+    seen, before = [], getattr(settings, flag)
+
+    def noted(x):
+        seen.append(getattr(settings, flag))
+        return softmax(x)
+
+    file = file_of(noted, reduction="cols")
+    orders = correctness.reference_orders(file, file.definition.workloads[0], {"x": x})
+    assert seen == [False] * len(orders)
+    assert len(orders) > 1
+    assert getattr(settings, flag) == before
+
+
 @pytest.mark.parametrize(("gap", "expected"), [(0.0, False), (2e-7, False), (1e-4, True)])
 def test_a_choice_hangs_on_rounding_where_values_are_near_a_tie(gap, expected):
     choose = lambda x: x.argmax(-1, keepdim=True).int() + 0 * x.int()  # noqa: E731

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,43 @@ def test_a_column_that_depends_on_its_mean_is_no_row(workshop):
     assert rows.find_row_axis(workshop.load("centred", MEAN)) == "cols"
     whole = MEAN.replace("x.mean(0)", "x.mean()")
     assert rows.find_row_axis(workshop.load("centred", whole)) is None
+
+
+def test_rows_are_tried_at_a_small_size_and_once(workshop):
+    file = workshop.load("centred", MEAN.replace('"rows": 8, "cols": 16', '"rows": 8192, "cols": 131072'))
+    sizes = []
+
+    def noted(x):
+        sizes.append(x.numel())
+        return x - x.mean(-1, keepdim=True)
+
+    file = replace(file, reference=noted, row_axes={})
+    assert rows.find_row_axis(file) == "rows"
+    assert max(sizes) < 100
+    count = len(sizes)
+    assert rows.find_row_axis(file) == "rows"
+    assert len(sizes) == count
+
+
+def test_an_axis_that_a_promise_names_stays_as_declared(workshop):
+    bound = MEAN.replace('flops="rows * cols"', 'flops="rows * cols", constraints=("cols is a multiple of 4096",)')
+    file = workshop.load("centred", bound.replace('"cols": 16', '"cols": 16384'))
+    widths = set()
+
+    def noted(x):
+        widths.add(x.shape[1])
+        return x - x.mean(-1, keepdim=True)
+
+    assert rows.find_row_axis(replace(file, reference=noted, row_axes={})) == "rows"
+    assert widths == {16384}
+
+
+def test_hooks_of_the_bound_must_be_row_by_row_too(workshop):
+    file = workshop.load("centred", MEAN.replace("x.mean(0)", "x.mean(-1, keepdim=True)"))
+    assert rows.find_part_axis(file) == "rows"
+    whole = replace(file, magnitude=lambda x: x.abs().clamp_min(x.abs().mean()))
+    assert rows.find_part_axis(whole) is None
+    assert rows.find_row_axis(whole) == "rows"
 
 
 def test_a_vector_of_elements_has_rows(workshop):

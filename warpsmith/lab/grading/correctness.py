@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import prod, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from warpsmith.core import gate_rules
 from warpsmith.core.arithmetic.dtype import DTYPES, is_floating
@@ -18,6 +17,7 @@ from warpsmith.core.evaluation import Correctness, Status
 from warpsmith.errors import BadDefinition
 from warpsmith.lab.grading import error_figures, moved_values, reorder
 from warpsmith.lab.grading.error_figures import BEYOND_ANY_BOUND, split_in_parts
+from warpsmith.lab.grading.reference_calls import call_function, run_wide
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import ADVERSARIAL
@@ -90,14 +90,14 @@ def compute_truth(
 
     correlated |= workload.distribution in ADVERSARIAL or _may_name_few_rows(file.definition, workload)
     wide = {name: t.double() if t.is_floating_point() else t for name, t in inputs.items()}
-    values = _run_wide(file, file.reference, workload, wide)
-    magnitude = _run_wide(file, file.magnitude, workload, wide) if file.magnitude else values
-    extra = _run_wide(file, file.extra, workload, wide) if file.extra else {}
+    values = run_wide(file, file.reference, workload, wide)
+    magnitude = run_wide(file, file.magnitude, workload, wide) if file.magnitude else values
+    extra = run_wide(file, file.extra, workload, wide) if file.extra else {}
     if (file.magnitude or file.extra) and not all(bool(tensor.isfinite().all()) for tensor in wide.values()):
         magnitude = {name: _finite_where(values[name], each, values[name]) for name, each in magnitude.items()}
         extra = {name: _finite_where(values[name], each, each.new_zeros(())) for name, each in extra.items()}
     flushed = _flush_subnormals(inputs) if correlated else None
-    flushed_values = _run_wide(file, file.reference, workload, flushed) if flushed else None
+    flushed_values = run_wide(file, file.reference, workload, flushed) if flushed else None
     exact = _exact_outputs(file)
     bounds: dict[str, torch.Tensor | None] = {}
     norms: dict[str, float] = {}
@@ -450,15 +450,15 @@ def reference_orders(
     """
     with _full_precision_sums():
         results = {"": reference_outputs(file, workload, inputs)}
-    for name, spec in file.definition.outputs.items():
-        dtype = str(results[""][name].dtype).removeprefix("torch.")
-        if dtype != file.definition.dtype(spec, workload):
-            raise BadDefinition(
-                f"{file.path}: reference returns `{name}` as {dtype}, the definition says otherwise."
-            )
-    for order, context in reorder.summation_orders().items():
-        with context:
-            results[f"its sums in the order `{order}`"] = reference_outputs(file, workload, inputs)
+        for name, spec in file.definition.outputs.items():
+            dtype = str(results[""][name].dtype).removeprefix("torch.")
+            if dtype != file.definition.dtype(spec, workload):
+                raise BadDefinition(
+                    f"{file.path}: reference returns `{name}` as {dtype}, the definition says otherwise."
+                )
+        for order, context in reorder.summation_orders().items():
+            with context:
+                results[f"its sums in the order `{order}`"] = reference_outputs(file, workload, inputs)
     return results
 
 
@@ -486,7 +486,7 @@ def reference_outputs(
     file: DefinitionFile, workload: Workload, inputs: dict[str, torch.Tensor]
 ) -> dict[str, torch.Tensor]:
     """Run the reference in its own precision; raises BadDefinition if it fails."""
-    return _call(file, file.reference, workload, inputs)
+    return call_function(file, file.reference, workload, inputs)
 
 
 def choices_are_stable(
@@ -510,78 +510,9 @@ def choices_are_stable(
         for sign in (1, -1):
             moved = inputs | {name: inputs[name].double() * (1 + sign * share) for name, share in shares.items()}
             try:
-                results = _run_wide(file, file.reference, workload, moved)
+                results = run_wide(file, file.reference, workload, moved)
             except BadDefinition:  # it refuses values just beyond a limit, so the inputs lie at the limit
                 return False
             if not all(torch.equal(results[name], value) for name, value in integers.items()):
                 return False
     return True
-
-
-def call_arguments(file: DefinitionFile, workload: Workload, inputs: dict[str, torch.Tensor]) -> list[Any]:
-    """Return the positional arguments of a call, with the scalars in their places."""
-    scalars = file.definition.scalars(workload)
-    return [inputs[name] if name in inputs else scalars[name] for name in file.definition.inputs]
-
-
-def _run_wide(
-    file: DefinitionFile,
-    function: Any,  # noqa: ANN401
-    workload: Workload,
-    wide: dict[str, torch.Tensor],
-) -> dict[str, Any]:
-    """Call a function of the definition in float64 throughout."""
-    with _float64_mode():
-        result = _call(file, function, workload, wide)
-        return {name: t.double() if t.is_floating_point() else t for name, t in result.items()}
-
-
-def _call(
-    file: DefinitionFile,
-    function: Any,  # noqa: ANN401
-    workload: Workload,
-    inputs: dict[str, torch.Tensor],
-) -> dict[str, Any]:
-    """Call a function of the definition and return its outputs by name.
-
-    Raises:
-        BadDefinition: the function fails.
-    """
-    import torch
-
-    try:
-        with torch.no_grad():
-            results = file.outputs(function(*call_arguments(file, workload, inputs)))
-        strange = [name for name, value in results.items() if not isinstance(value, torch.Tensor)]
-        if strange:
-            raise TypeError(f"{', '.join(strange)} is no tensor")
-        return results
-    except BadDefinition:
-        raise
-    except Exception as error:
-        message = " ".join(str(error).split())[:300]
-        raise BadDefinition(
-            f"{file.path}: {function.__name__}() fails at {workload.name}: {type(error).__name__}: {message}"
-        ) from error
-
-
-def _float64_mode() -> Any:  # noqa: ANN401 - a class of torch, which is imported late
-    """Return a context in which conversions to a narrower floating type inside a reference stay float64."""
-    import torch
-    from torch.overrides import TorchFunctionMode
-
-    conversions = {"float", "half", "bfloat16"}
-
-    def widen(value: object) -> object:
-        return torch.float64 if isinstance(value, torch.dtype) and value.is_floating_point else value
-
-    class Float64Mode(TorchFunctionMode):
-        def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401
-            if getattr(function, "__name__", "") in conversions and len(args) == 1:
-                return args[0].double()
-            kwargs = {key: widen(value) for key, value in (kwargs or {}).items()}
-            with warnings.catch_warnings():  # of nothing to take a mean of, where an axis is empty
-                warnings.simplefilter("ignore", UserWarning)
-                return function(*(widen(value) for value in args), **kwargs)
-
-    return Float64Mode()

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 
-from warpsmith.core.definition import Definition, Workload
+from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Status
 from warpsmith.errors import BadDefinition
 from warpsmith.lab.grading import correctness, rows
+from warpsmith.lab.grading.promised_axes import unbound_axes
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
-
-_SIZE_NOUNS = r"\b(sizes?|shapes?|dimensions?|ax[ie]s|lengths?)\b"
-_SIZE_WORDS = rf"{_SIZE_NOUNS}|\b(multiples?|divisible|divides?|even|odd)\b"
-"""Words by which a promise is about sizes, whichever it names."""
 
 
 def variable_axes(file: DefinitionFile) -> list[str]:
@@ -25,7 +21,7 @@ def variable_axes(file: DefinitionFile) -> list[str]:
     A promise that names an input, such as `0 <= label < classes`, is about values, which are drawn to fit. A
     definition that draws its own inputs may tie any axes to each other, but not the one that it draws along.
     """
-    axes = _unbound_axes(file.definition)
+    axes = unbound_axes(file.definition)
     return axes if file.inputs is None else [axis for axis in axes if axis == file.definition.drawn_along]
 
 
@@ -42,7 +38,7 @@ def drawable_axes(file: DefinitionFile) -> list[str]:
 
 def fixed_axes(file: DefinitionFile) -> dict[str, str]:
     """Return the axes that keep their declared sizes in a judgement, with the reason of each."""
-    definition, free, unbound = file.definition, drawable_axes(file), _unbound_axes(file.definition)
+    definition, free, unbound = file.definition, drawable_axes(file), unbound_axes(file.definition)
     fixed = {}
     for axis in (name for name, size in definition.axes.items() if isinstance(size, str) and name not in free):
         if axis not in unbound:
@@ -76,7 +72,7 @@ def fit_workload(file: DefinitionFile, base: Workload, drawn: Workload, device: 
 def _tried_axes(file: DefinitionFile) -> dict[str, str]:
     """Return each unbound axis with the failure at its other sizes, empty where one is fine; tried once."""
     if not file.tried:
-        for axis in _unbound_axes(file.definition):
+        for axis in unbound_axes(file.definition):
             file.tried[axis] = _try_axis(file, axis)
     return file.tried
 
@@ -101,30 +97,3 @@ def _describe_failure(file: DefinitionFile, workload: Workload, device: str = "c
     except (BadDefinition, ValueError) as error:
         return str(error).removeprefix(f"{file.path}: ").splitlines()[0]
     return "" if grade.status is Status.PASSED else "the reference misses its bound"
-
-
-def _unbound_axes(definition: Definition) -> list[str]:
-    """Return the axes without a promise in words; none where one is about sizes that it does not name."""
-    bound: set[str] = set()
-    for promise in definition.constraints:
-        text = re.sub(rf"\b({'|'.join(map(re.escape, definition.inputs))})\b", "", promise)  # such as `lengths`
-        about_sizes = re.search(_SIZE_WORDS, text, re.IGNORECASE)
-        names, rest = set(re.findall(r"\w+", promise)) & set(definition.axes), ""
-        if about_sizes and not names:
-            names, rest = _described_axes(definition, promise)
-        if about_sizes and (not names or re.search(_SIZE_NOUNS, rest, re.IGNORECASE)):
-            return []
-        if about_sizes or not set(re.findall(r"\w+", promise)) & set(definition.inputs):
-            bound |= names
-    return [name for name, size in definition.axes.items() if isinstance(size, str) and name not in bound]
-
-
-def _described_axes(definition: Definition, promise: str) -> tuple[set[str], str]:
-    """Return the axes whose description a promise has, and the rest of it."""
-    names = set()
-    for axis, description in definition.axes.items():
-        words = rf"\b{re.escape(str(description))}\b"
-        if isinstance(description, str) and re.search(words, promise, re.IGNORECASE):
-            names.add(axis)
-            promise = re.sub(words, "", promise, flags=re.IGNORECASE)
-    return names, promise

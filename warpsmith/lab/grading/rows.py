@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from warpsmith.core.definition import TensorSpec, Workload
 from warpsmith.errors import BadDefinition
-from warpsmith.lab.grading import correctness
+from warpsmith.lab.grading import reference_calls
+from warpsmith.lab.grading.promised_axes import unbound_axes
 from warpsmith.lab.operator import input_rules
-from warpsmith.lab.operator.definition_file import DefinitionFile
+from warpsmith.lab.operator.definition_file import DefinitionFile, Function
 from warpsmith.lab.operator.inputs import Inputs
 
 if TYPE_CHECKING:
@@ -22,18 +23,27 @@ Tensors = Mapping[str, "torch.Tensor"]
 """Tensors of a call by name."""
 
 _TRIED, _KEPT = 7, (5, 1, 3)
+_OTHER = 4
+"""Size of the other free axes while an axis is tried."""
+_SMALL = 1 << 16
+"""Elements of a call up to which the axes stay as they are."""
 
 
 def find_row_axis(file: DefinitionFile) -> str | None:
     """Return an axis along which the results of a call are computed row by row; None if there is none.
 
-    It is found by trying: the reference of some rows must be those rows of the whole reference.
+    It is found by trying, once for each definition: the reference of some rows must be those rows of the whole
+    reference.
     """
-    definition = file.definition
-    axes = [name for name, size in definition.axes.items() if isinstance(size, str)]
-    if file.inputs is not None:  # it promises how values fit each other, except along this axis
-        axes = [definition.drawn_along] if definition.drawn_along else []
-    return next((axis for axis in axes if _is_plain(file, axis) and _computes_rows(file, axis)), None)
+    return _find_axis(file, (file.reference,))
+
+
+def find_part_axis(file: DefinitionFile) -> str | None:
+    """Return an axis along which the reference and the hooks of its bound are all computed row by row.
+
+    A hook may look at all rows although the reference does not, as one that has a mean of all elements.
+    """
+    return _find_axis(file, tuple(each for each in (file.reference, file.magnitude, file.extra) if each))
 
 
 def take_rows(
@@ -105,18 +115,56 @@ def _is_plain(file: DefinitionFile, axis: str) -> bool:
     return once and any(axis in spec.shape for spec in inputs) and not derived
 
 
-def _computes_rows(file: DefinitionFile, axis: str) -> bool:
+def _find_axis(file: DefinitionFile, functions: tuple[Function, ...]) -> str | None:
+    definition = file.definition
+    if functions not in file.row_axes:
+        axes = [name for name, size in definition.axes.items() if isinstance(size, str)]
+        if file.inputs is not None:  # it promises how values fit each other, except along this axis
+            axes = [definition.drawn_along] if definition.drawn_along else []
+        fitting = (
+            axis
+            for axis in axes
+            if _is_plain(file, axis) and all(_computes_rows(file, axis, function) for function in functions)
+        )
+        file.row_axes[functions] = next(fitting, None)
+    return file.row_axes[functions]
+
+
+def _computes_rows(file: DefinitionFile, axis: str, function: Function) -> bool:
+    """Return True if a function of the definition gives some rows alone what it gives them among others.
+
+    This is tried at a small size, where it takes no time: axes that may have any size are short, and the others
+    as at the smallest workload. It is no proof for all sizes, and need not be one. A function that is row by row
+    there and not at a larger size would choose its operator by the size; sampled rows of an honest version would
+    then be called wrong, and no wrong result right, because the declared sizes are judged with all their rows.
+    """
     import torch
 
     definition = file.definition
     smallest = min(definition.workloads, key=lambda each: definition.elements(shorten(each, axis, _TRIED)))
-    whole, part = shorten(smallest, axis, _TRIED), shorten(smallest, axis, len(_KEPT))
+    whole = _shorten_others(file, shorten(smallest, axis, _TRIED), axis)
+    part = shorten(whole, axis, len(_KEPT))
     try:
         drawn = Inputs(file, whole, 1, "cpu").draw()
-        expected = correctness.compute_truth(file, whole, drawn).values
-        parts = take_rows(drawn, definition.tensor_inputs, axis, _KEPT)
-        values = correctness.compute_truth(file, part, parts).values
+        wide = {name: tensor.double() if tensor.is_floating_point() else tensor for name, tensor in drawn.items()}
+        expected = reference_calls.run_wide(file, function, whole, wide)
+        parts = take_rows(wide, definition.tensor_inputs, axis, _KEPT)
+        values = reference_calls.run_wide(file, function, part, parts)
+        shaped = all(
+            tuple(results[name].shape) == definition.shape(spec, at)
+            for results, at in ((expected, whole), (values, part))
+            for name, spec in definition.outputs.items()
+        )
     except (BadDefinition, ValueError):
         return False
-    rows = take_rows(expected, definition.outputs, axis, _KEPT)
-    return all(torch.allclose(values[name], rows[name], rtol=1e-9, equal_nan=True) for name in rows)
+    rows = take_rows(expected, definition.outputs, axis, _KEPT) if shaped else {}
+    return shaped and all(torch.allclose(values[name], rows[name], rtol=1e-9, equal_nan=True) for name in rows)
+
+
+def _shorten_others(file: DefinitionFile, workload: Workload, axis: str) -> Workload:
+    """Return the workload with the other axes short that callers may give any size, where it is large."""
+    if file.inputs is not None or file.definition.elements(workload) <= _SMALL:
+        return workload
+    free = [name for name in unbound_axes(file.definition) if name != axis]
+    short = {name: min(workload.axes[name], _OTHER) for name in free}
+    return workload.model_copy(update={"axes": {**workload.axes, **short}})

@@ -48,6 +48,9 @@ class DefinitionFile:
     tried: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
     """Axis to why `inputs` and the reference fail at other sizes of it, empty if they do not; empty until
     `drawable_axes` has tried them."""
+    row_axes: dict[tuple[Function, ...], str | None] = field(default_factory=dict, repr=False, compare=False)
+    """Functions of the definition to the axis along which all of them are computed row by row, or None; those that
+    were tried."""
 
     def outputs(self, result: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever a function returned
         """Name the values that the reference, or a function like it, returned.
