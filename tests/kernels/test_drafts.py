@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from warpsmith import project as projects
+from warpsmith.campaign import texts
 from warpsmith.driver.drafts_designer import DraftsDesigner
 from warpsmith.knowledge.catalog import Catalog
 
@@ -22,3 +23,12 @@ def test_each_has_a_plan_on_entries_that_there_are(folder: Path):
         assert page.plan.entries
         assert [catalog.get(entry).id for entry in page.plan.entries] == list(page.plan.entries)
         assert all((page.teaches.accepted, page.teaches.rolled_back))
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: "/".join(path.relative_to(ROOT / "kernels").parts))
+def test_no_plan_states_a_figure_that_no_record_supports(folder: Path):
+    drafted = DraftsDesigner(folder)
+    project, nothing = projects.find_project(ROOT), texts.quantities_of()
+    for draft in drafted.drafts:
+        plan = drafted.read_page(draft).plan
+        assert list(texts.text_faults(project, texts.plan_texts(plan), nothing)) == []

@@ -20,7 +20,7 @@ from cuda.core import Program, ProgramOptions
 
 THREADS = 512
 """Threads that compute, besides the warp that fills the ring."""
-VECTORS = 2
+VECTORS = 4
 """16-byte vectors of a thread in a chunk."""
 HELD = 160
 """KB of a row that a block holds at most; a longer row takes a cluster of two, four or eight blocks."""

@@ -19,10 +19,10 @@ ROW_ELEMENTS = 32
 """Elements of such a row that a thread holds."""
 THREADS_OF_TILE = 2048
 """Vectors of 16 bytes that a block reads at a time."""
-WARPS = 16
-BLOCKS = 1
+WARPS = 32
+BLOCKS = 2
 """Blocks a multiprocessor, each with its own rows: fewer rows under way are more likely to stay in L2."""
-BACKWARDS = 1
+BACKWARDS = 0
 LOG2E = tl.constexpr(1.4426950408889634)
 
 

@@ -22,9 +22,9 @@ BLOCKS = 132
 """Blocks in all to aim for: one a multiprocessor, whose shared memory it fills."""
 LEAST = 128
 """Tokens of the longest possible sequence below which a part is not split further."""
-PAIRS = 1
+PAIRS = 0
 """1: two blocks read a tile for both, where a sequence has an even number of them."""
-EARLY = 1
+EARLY = 0
 """1: the blocks that join parts may begin before those that compute them have ended, and wait there."""
 
 SOURCE = r"""

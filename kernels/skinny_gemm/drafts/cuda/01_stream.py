@@ -19,7 +19,7 @@ import torch
 from cuda.bindings import driver
 from cuda.core import Program, ProgramOptions
 
-EARLY = 1
+EARLY = 0
 """Whether a launch may begin before the one ahead of it has ended."""
 PER_SM = 1
 """Blocks that share a multiprocessor."""
@@ -32,7 +32,7 @@ PAIRS_FROM = 64
 SKEW = 0
 """Whether blocks begin at different columns, so that they do not ask for the same ones of all rows at a time."""
 MOST_SPLITS = 8
-MOST_STAGES = 24
+MOST_STAGES = 8
 
 STEP = 64
 """Columns of a stage: 128 bytes, as wide as the swizzle."""
