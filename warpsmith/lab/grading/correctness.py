@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from math import prod, sqrt
+from functools import cached_property
+from math import hypot, prod, sqrt
 from typing import TYPE_CHECKING
 
 from warpsmith.core import gate_rules
@@ -15,7 +16,7 @@ from warpsmith.core.arithmetic.expression import evaluate
 from warpsmith.core.definition import Definition, Tolerance, Workload
 from warpsmith.core.evaluation import Correctness, Status
 from warpsmith.errors import BadDefinition
-from warpsmith.lab.grading import error_figures, moved_values, reorder
+from warpsmith.lab.grading import error_figures, moved_values, reorder, row_parts, rows
 from warpsmith.lab.grading.error_figures import BEYOND_ANY_BOUND, split_in_parts
 from warpsmith.lab.grading.reference_calls import call_function, run_wide
 from warpsmith.lab.operator import input_rules
@@ -86,21 +87,81 @@ def compute_truth(
     Raises:
         BadDefinition: the reference or one of the error hooks fails, or returns another shape.
     """
+    correlated |= workload.distribution in ADVERSARIAL or _may_name_few_rows(file.definition, workload)
+    call = _BoundTerms(file, workload, inputs, correlated)
+    device = next((tensor.device.type for tensor in inputs.values()), "cpu")
+    axis = rows.find_part_axis(file) if row_parts.exceeds_memory(file, workload, device) else None
+    norms: dict[str, list[tuple[float, float]]] = {}
+
+    def compute(part: Workload, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        values, bounds = _compute_part(call, part, tensors, norms)
+        return values | {f"bound:{name}": bound for name, bound in bounds.items() if bound is not None}
+
+    results = (
+        row_parts.compute_by_rows(file, workload, inputs, axis, compute) if axis else compute(workload, inputs)
+    )
+    row_parts.release_unused(device)
+    outputs = file.definition.outputs
+    tolerances = {name: file.definition.tolerance_of(name) for name in outputs}
+    return Truth(
+        {name: results[name] for name in outputs},
+        {name: results.get(f"bound:{name}") for name in outputs},
+        {name: tolerance.required_match for name, tolerance in tolerances.items()},
+        {
+            name: _norm_share(tolerance, norms.get(name, ()), flushes=call.flushes)
+            for name, tolerance in tolerances.items()
+        },
+    )
+
+
+class _BoundTerms:
+    """Facts of a call on which the bounds of all its parts depend."""
+
+    def __init__(
+        self, file: DefinitionFile, workload: Workload, inputs: dict[str, torch.Tensor], correlated: bool
+    ) -> None:
+        self.file, self.workload, self.correlated = file, workload, correlated
+        self.inputs = inputs
+        hooks = file.magnitude or file.extra
+        self.has_special = bool(hooks) and not all(bool(tensor.isfinite().all()) for tensor in inputs.values())
+        self.flushes = correlated and any(bool(_subnormals(tensor).any()) for tensor in inputs.values())
+        self.exact = _exact_outputs(file)
+
+    @cached_property
+    def largest(self) -> float:
+        """Largest finite number of the inputs, without its sign."""
+        floating = (tensor for tensor in self.inputs.values() if tensor.is_floating_point() and tensor.numel())
+        parts = (part for tensor in floating for (part,) in split_in_parts(tensor))
+        return max((float(part.double().abs_().nan_to_num_(posinf=0.0).max()) for part in parts), default=0.0)
+
+    def growth(self, tolerance: Tolerance) -> float:
+        """Return by how much rounding errors of the call's sums grow."""
+        definition = self.file.definition
+        length = evaluate(tolerance.reduction, definition.sizes(self.workload))
+        if self.correlated:
+            return length
+        return sqrt(length) * _stretch(definition, tolerance.reduction, self.workload)
+
+
+def _compute_part(
+    call: _BoundTerms,
+    workload: Workload,
+    inputs: dict[str, torch.Tensor],
+    norms: dict[str, list[tuple[float, float]]],
+) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor | None]]:
+    """Compute values and bounds of a call, or of some of its rows; `norms` receives two bounds' by output."""
     import torch
 
-    correlated |= workload.distribution in ADVERSARIAL or _may_name_few_rows(file.definition, workload)
+    file = call.file
     wide = {name: t.double() if t.is_floating_point() else t for name, t in inputs.items()}
     values = run_wide(file, file.reference, workload, wide)
     magnitude = run_wide(file, file.magnitude, workload, wide) if file.magnitude else values
     extra = run_wide(file, file.extra, workload, wide) if file.extra else {}
-    if (file.magnitude or file.extra) and not all(bool(tensor.isfinite().all()) for tensor in wide.values()):
+    if call.has_special:
         magnitude = {name: _finite_where(values[name], each, values[name]) for name, each in magnitude.items()}
         extra = {name: _finite_where(values[name], each, each.new_zeros(())) for name, each in extra.items()}
-    flushed = _flush_subnormals(inputs) if correlated else None
-    flushed_values = run_wide(file, file.reference, workload, flushed) if flushed else None
-    exact = _exact_outputs(file)
+    flushed_values = run_wide(file, file.reference, workload, _flush_subnormals(inputs)) if call.flushes else None
     bounds: dict[str, torch.Tensor | None] = {}
-    norms: dict[str, float] = {}
     for name, spec in file.definition.outputs.items():
         expected = file.definition.shape(spec, workload)
         if tuple(values[name].shape) != expected:
@@ -109,35 +170,33 @@ def compute_truth(
                 f"{workload.name}, the definition says {expected}."
             )
         dtype = file.definition.dtype(spec, workload)
-        tolerance = file.definition.tolerance_of(name)
-        norms[name] = max(gate_rules.NORM_SHARE, 1 / tolerance.slack) if flushed_values is None else 1.0
         if not is_floating(dtype):
             bounds[name] = None
             continue
-        length = evaluate(tolerance.reduction, file.definition.sizes(workload))
-        stretch = _stretch(file.definition, tolerance.reduction, workload)
-        growth = length if correlated else sqrt(length) * stretch
-        if name in exact:
+        tolerance, exact = file.definition.tolerance_of(name), name in call.exact
+        growth = call.growth(tolerance)
+        if exact:
             bound = (values[name].abs() * DTYPES[dtype].unit_roundoff).clamp_min_(_LEAST_BOUND)
         else:
             bound = _element_bounds(values[name], magnitude[name], extra.get(name), tolerance, growth, dtype)
-        if file.magnitude and not correlated and name not in exact:
+        if file.magnitude and not call.correlated and not exact:
             scale = torch.maximum(values[name].abs(), magnitude[name].abs() / growth)
             steps = max(growth, gate_rules.CANCELLING_STEPS / gate_rules.REDUCTION_STEP_SHARE)
             whole = _element_bounds(values[name], scale, extra.get(name), tolerance, steps, dtype)
-            norms[name] *= min(1.0, _norm_ratio(whole, bound))
-        if dtype != "float64" and name not in exact:
-            bound = _widen_at_zeros(bound, values[name], wide)
+            norms.setdefault(name, []).append(_finite_norms(whole, bound))
+        if dtype != "float64" and not exact:
+            bound = _widen_at_zeros(bound, values[name], call)
         if flushed_values is not None:
             bound = bound + _flushing_difference(values[name], flushed_values[name], dtype)
         bounds[name] = bound
-    tolerances = {name: file.definition.tolerance_of(name) for name in values}
-    return Truth(
-        values,
-        bounds,
-        {name: tolerance.required_match for name, tolerance in tolerances.items()},
-        norms,
-    )
+    return values, bounds
+
+
+def _norm_share(tolerance: Tolerance, norms: Sequence[tuple[float, float]], *, flushes: bool) -> float:
+    """Return the norm that all errors may have together, from the norms of two bounds of each part."""
+    share = 1.0 if flushes else max(gate_rules.NORM_SHARE, 1 / tolerance.slack)
+    whole, below = (hypot(*(pair[i] for pair in norms)) for i in (0, 1))
+    return share * min(1.0, whole / below) if below else share
 
 
 def _exact_outputs(file: DefinitionFile) -> frozenset[str]:
@@ -169,21 +228,21 @@ def _stretch(definition: Definition, reduction: str, workload: Workload) -> floa
     return ratio if ratio > input_rules.LARGER_FACTORS[1] else 1.0
 
 
-def _flush_subnormals(inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor] | None:
-    """Return the inputs in float64 with subnormal numbers replaced by zeros; None if there are none.
+def _flush_subnormals(inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Return the inputs in float64 with subnormal numbers replaced by zeros."""
+    return {
+        name: tensor.double().masked_fill(_subnormals(tensor), 0.0) if tensor.is_floating_point() else tensor
+        for name, tensor in inputs.items()
+    }
 
-    float16 keeps its subnormals, because they are normal numbers of float32.
-    """
+
+def _subnormals(tensor: torch.Tensor) -> torch.Tensor:
+    """Mark subnormal numbers; float16 has none, because they are normal numbers of float32."""
     import torch
 
-    flushed, any_subnormal = {}, False
-    for name, tensor in inputs.items():
-        flushed[name] = tensor.double() if tensor.is_floating_point() else tensor
-        if tensor.dtype in (torch.float32, torch.bfloat16):
-            small = (tensor.abs() < torch.finfo(tensor.dtype).tiny) & (tensor != 0)
-            any_subnormal = any_subnormal or bool(small.any())
-            flushed[name] = flushed[name].masked_fill(small, 0.0)
-    return flushed if any_subnormal else None
+    if tensor.dtype not in (torch.float32, torch.bfloat16):
+        return torch.zeros((), dtype=torch.bool, device=tensor.device)
+    return (tensor.abs() < torch.finfo(tensor.dtype).tiny) & (tensor != 0)
 
 
 def _flushing_difference(value: torch.Tensor, flushed: torch.Tensor, dtype: str) -> torch.Tensor:
@@ -228,21 +287,18 @@ def _element_bounds(
     return (value.abs() * out.unit_roundoff + rounding) * tolerance.slack + subnormals
 
 
-def _widen_at_zeros(bound: torch.Tensor, value: torch.Tensor, wide: dict[str, torch.Tensor]) -> torch.Tensor:
+def _widen_at_zeros(bound: torch.Tensor, value: torch.Tensor, call: _BoundTerms) -> torch.Tensor:
     """Return the bound, wider where terms may have cancelled to zero in float64 but not in the true result."""
     zeros = value == 0
     if not bool(zeros.any()):
         return bound
-    floating = (tensor for tensor in wide.values() if tensor.is_floating_point() and tensor.numel())
-    largest = max((float(t.abs().nan_to_num_(posinf=0.0).max()) for t in floating), default=0.0)
-    return bound + zeros * (gate_rules.ZERO_SLACK * largest)
+    return bound + zeros * (gate_rules.ZERO_SLACK * call.largest)
 
 
-def _norm_ratio(bound: torch.Tensor, other: torch.Tensor) -> float:
-    """Return the norm of a bound over that of another one, where both are finite."""
+def _finite_norms(bound: torch.Tensor, other: torch.Tensor) -> tuple[float, float]:
+    """Return the norms of two bounds, where both are finite."""
     finite = bound.isfinite() & other.isfinite()
-    below = float(other[finite].norm())
-    return float(bound[finite].norm()) / below if below else 1.0
+    return float(bound[finite].norm()), float(other[finite].norm())
 
 
 def grade_outputs(truth: Truth, outputs: dict[str, torch.Tensor]) -> Grade:
@@ -435,6 +491,7 @@ def grade_reference(
     for order, results in reference_orders(file, workload, inputs).items():
         grade = grade_outputs(expected, results)
         grades.append(replace(grade, detail=grade.detail and f"{grade.detail}{order and ', '}{order}"))
+    row_parts.release_unused(next((tensor.device.type for tensor in inputs.values()), "cpu"))
     return merge_grades(grades)
 
 
@@ -485,8 +542,14 @@ def _full_precision_sums() -> Iterator[None]:
 def reference_outputs(
     file: DefinitionFile, workload: Workload, inputs: dict[str, torch.Tensor]
 ) -> dict[str, torch.Tensor]:
-    """Run the reference in its own precision; raises BadDefinition if it fails."""
-    return call_function(file, file.reference, workload, inputs)
+    """Run the reference in its own precision, by rows where memory is short; raises BadDefinition if it fails."""
+
+    def compute(part: Workload, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        return call_function(file, file.reference, part, tensors)
+
+    device = next((tensor.device.type for tensor in inputs.values()), "cpu")
+    axis = rows.find_row_axis(file) if row_parts.exceeds_memory(file, workload, device) else None
+    return row_parts.compute_by_rows(file, workload, inputs, axis, compute) if axis else compute(workload, inputs)
 
 
 def choices_are_stable(

@@ -16,7 +16,7 @@ from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import BEST, TWIN, Status
 from warpsmith.core.text import quote_foreign
 from warpsmith.errors import MachineFailed
-from warpsmith.lab.grading import correctness, rows
+from warpsmith.lab.grading import correctness, row_parts, rows
 from warpsmith.lab.grading.correctness import Grade, Truth
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
@@ -124,6 +124,7 @@ class Session:
         for slot, values in enumerate(self.inputs.draw_several(slots or self.slots, distribution, quick=quick)):
             self._write_slot(slot, values)
         self.poison_outputs(graded=quick)
+        row_parts.release_unused(self.device)
 
     def write_inputs(self, slot: int, values: dict[str, torch.Tensor]) -> None:
         """Write inputs into a slot, at the same addresses as before, and poison the outputs."""
@@ -338,6 +339,8 @@ class Session:
     def truth(self, slot: int) -> Truth:
         """Return the reference's outputs for a slot, with their bounds."""
         if slot not in self._truths:
+            if row_parts.exceeds_memory(self.file, self.workload, self.device):
+                self._truths.clear()  # it is large, and workers need the room
             self._truths[slot] = correctness.compute_truth(
                 self.file, self.workload, self.drawn[slot], correlated=self.correlated
             )
@@ -379,7 +382,8 @@ class Session:
             if definition.outputs_are == "returned":
                 for facts, view in zip(outputs, views.values(), strict=True):
                     if view.numel():
-                        self.sides[name].read(int(facts["address"]), _memory_of(view))
+                        content = memoryview(as_bytes(view).numpy())  # type: ignore[arg-type]
+                        self.sides[name].read(int(facts["address"]), content)
             return views
         answer = self.ask(name, {"do": "deliver", "slot": slot})
         check_outputs(definition, self.workload, parse_outputs(answer.get("outputs"), name))
@@ -581,11 +585,6 @@ class Session:
 def _as_json(placement: TensorPlacement) -> list[object]:
     strides = None if placement.strides is None else list(placement.strides)
     return [placement.offset, list(placement.shape), placement.dtype, strides]
-
-
-def _memory_of(tensor: torch.Tensor) -> memoryview:
-    """Return the memory of a contiguous CPU tensor."""
-    return memoryview(as_bytes(tensor).numpy())  # type: ignore[arg-type]
 
 
 _flushed_memory: list[torch.Tensor] = []
