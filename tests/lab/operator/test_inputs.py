@@ -250,6 +250,14 @@ def test_the_end_of_every_axis_is_heavy(workshop, shape):
     assert x.flatten()[0] < 6
 
 
+def test_the_corner_of_heavy_ends_fits_the_type(workshop):
+    text = SQUARE.replace('("n",)', '("n", 2, 3, 4)').replace('dtype="float32"', 'dtype="float16"')
+    file = workshop.load("square", text)
+    workload = file.definition.workloads[0].model_copy(update={"dtype": "float16"})
+    for seed in range(5):
+        assert Inputs(file, workload, seed, "cpu").draw("heavy_end")["x"].isfinite().all()
+
+
 def test_integers_are_extreme_where_floats_are(workshop):
     specs = '"x": TensorSpec(shape=("n",), dtype="int64", distribution="integers:-3:2 * n"), '
     specs += '"o": TensorSpec(shape=("n",), dtype="int64", distribution="offsets:n")'

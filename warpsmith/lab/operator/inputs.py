@@ -506,9 +506,10 @@ def _shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.
         case "huge" if values.numel():  # not so large that a sum of them overflows
             return values * 2.0 ** int(input_rules.HUGE_SHARE * log2(torch.finfo(getattr(torch, dtype)).max))
         case "heavy_end" if values.ndim and values.numel():  # who leaves out a tail, leaves out most of a sum
+            room = (log2(torch.finfo(getattr(torch, dtype)).max) - 2) / values.ndim  # ends meet in a corner
             for axis, size in enumerate(values.shape):
                 count = min(int(torch.randint(1, input_rules.HEAVY_END + 1, (), **options)), size)
-                values.narrow(axis, size - count, count).mul_(input_rules.HEAVY_FACTOR)
+                values.narrow(axis, size - count, count).mul_(min(input_rules.HEAVY_FACTOR, 2.0**room))
             return values
         case "sparse":
             return values * (torch.rand(values.shape, **options) < input_rules.SPARSE_SHARE)
