@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from warpsmith import project as projects
+from warpsmith.campaign.history.drafts import find_port_version
 from warpsmith.errors import MissingInput, Misuse
-from warpsmith.port.versions import find_port_version
 
 
 @pytest.fixture
