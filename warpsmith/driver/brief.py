@@ -228,7 +228,7 @@ def _limits(state: CampaignState) -> str:
 
 
 def _failed_rounds(state: CampaignState) -> Iterator[str]:
-    failed = [record for record in state.visible if not record.verdict.accepted]
+    failed = [record for record in state.visible if not record.verdict.stands]
     for record in failed[-TRIED:]:
         outcome = "struck" if record.struck else "rolled back"
         yield f"Tried and {outcome} in round {record.round}: {_failure(record)}"

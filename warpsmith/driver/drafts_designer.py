@@ -113,6 +113,9 @@ class DraftsDesigner:
         if draft is None or plan is None:
             return LessonProposal(action="nothing", text=f"The baseline was {outcome_text}; it tries nothing.")
         teaches = self.read_page(draft).teaches
+        if outcome is not None and outcome.verdict.stands and not accepted:
+            reason = f"{draft.name} passed the interpreter and the compiler; nothing is known of its speed."
+            return LessonProposal(action="nothing", text=reason)
         note = teaches.accepted if accepted else teaches.rolled_back
         if note and plan.entries and not refused:
             return LessonProposal(action="refine", entry=plan.entries[0], text=note)

@@ -2,31 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from math import exp, fsum, log
 
-from warpsmith.core.port.check import LaunchFigures, PortCheck
-from warpsmith.port.model_time import mean_model_seconds
-
-
-class ComparedFigure(NamedTuple):
-    """One figure of two versions."""
-
-    name: str
-    """Name of the figure with its unit."""
-    before: float | None
-    """Value of the version before; None if there is none."""
-    after: float | None
-    """Value of the version."""
-
-    @property
-    def text(self) -> str:
-        """Figure in words: `spill bytes 12 -> 0`, or `registers 96` where nothing changed."""
-        after = _plain(self.after)
-        if self.before is None or _plain(self.before) == after:
-            return f"{self.name} {after}"
-        return f"{self.name} {_plain(self.before)} -> {after}"
-
+from warpsmith.core.port.check import LaunchedKernel, LaunchFigures, ModelTime, PortCheck, PortFigure
 
 _FIGURES: tuple[tuple[str, Callable[[LaunchFigures], int | None], Callable[[list[int]], int]], ...] = (
     ("spill bytes", lambda figures: figures.spill_bytes, max),
@@ -38,34 +17,23 @@ _FIGURES: tuple[tuple[str, Callable[[LaunchFigures], int | None], Callable[[list
 """Figures of a thread or a block: name, value, and the choice among the kernels, the worst one."""
 
 MODEL = "MODEL us"
-"""Name of the mean of the model's times; nothing of it was measured."""
+"""Name of the geometric mean of the model's times over the workloads; nothing of it was measured."""
 
 
-def compare_figures(before: PortCheck | None, after: PortCheck) -> tuple[ComparedFigure, ...]:
-    """Return the figures of a version, the worst ones of all its kernels, beside those of the version before."""
-    return tuple(_compared_figures(before, after))
+def compare_figures(
+    before: PortCheck | None, kernels: Iterable[LaunchedKernel], times: Iterable[ModelTime]
+) -> tuple[PortFigure, ...]:
+    """Return the figures of a version beside those of the version before; None at the baseline."""
+    earlier = {figure.name: figure.after for figure in before.figures} if before else {}
+    figures = _figures(tuple(kernels), tuple(times))
+    return tuple(PortFigure(name=name, before=earlier.get(name), after=value) for name, value in figures)
 
 
-def _compared_figures(before: PortCheck | None, after: PortCheck) -> Iterator[ComparedFigure]:
+def _figures(kernels: tuple[LaunchedKernel, ...], times: tuple[ModelTime, ...]) -> Iterator[tuple[str, float]]:
     for name, value, worst in _FIGURES:
-        sides = [_worst(check, value, worst) if check else None for check in (before, after)]
-        if sides[1] is not None:
-            yield ComparedFigure(name, *sides)
-    instructions = [
-        sum(kernel.instructions for kernel in check.kernels) if check else None for check in (before, after)
-    ]
-    yield ComparedFigure("instructions", *instructions)
-    seconds = [mean_model_seconds(check) if check else None for check in (before, after)]
-    if seconds[1] is not None:
-        yield ComparedFigure(MODEL, *(None if each is None else each * 1e6 for each in seconds))
-
-
-def _worst(
-    check: PortCheck, value: Callable[[LaunchFigures], int | None], worst: Callable[[list[int]], int]
-) -> int | None:
-    values = [each for kernel in check.kernels if (each := value(kernel.figures)) is not None]
-    return worst(values) if values else None
-
-
-def _plain(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)
+        values = [each for kernel in kernels if (each := value(kernel.figures)) is not None]
+        if values:
+            yield name, worst(values)
+    yield "instructions", sum(kernel.instructions for kernel in kernels)
+    if times:
+        yield MODEL, 1e6 * exp(fsum(log(time.seconds) for time in times) / len(times))

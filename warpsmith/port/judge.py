@@ -28,6 +28,7 @@ from warpsmith.port.changes import compare_figures
 from warpsmith.port.compile import describe_notices, first_lines, launch_figures
 from warpsmith.port.devices import PortDevice, find_device
 from warpsmith.port.model_time import model_times
+from warpsmith.port.obstacle import port_obstacle
 from warpsmith.profiling.assembly import inspect
 from warpsmith.project import Project
 from warpsmith.temporary import TemporaryFolder
@@ -54,25 +55,6 @@ class PortJudgement:
     """Compiler's evidence on the version that the campaign goes on from; None at the baseline."""
     tell: Tell = lambda _: None
     """Takes lines of progress."""
-
-
-def port_obstacle(language: str, page: HardwarePage) -> str | None:
-    """Say in one sentence why versions of a language cannot be judged for a target without it; None: they can."""
-    compiler = languages.get(language)
-    able = [name for name in languages.names() if _replays(name)]
-    if not isinstance(compiler, ReplaysLaunches):
-        return (
-            f"A port campaign checks numbers by an interpreter, and {compiler.title} has none: take"
-            f" {', '.join(languages.get(name).title for name in able)}, or compile single versions with"
-            f" `warpsmith port`."
-        )
-    architectures = compiler.port_architectures()
-    if page.target.isa not in architectures:
-        return (
-            f"No compiler here makes code for `{page.target.id}`, whose architecture is `{page.target.isa}`;"
-            f" {compiler.title} compiles for: {', '.join(architectures)}."
-        )
-    return compiler.missing("cpu")
 
 
 def judge_port(judgement: PortJudgement) -> Evaluation:
@@ -129,7 +111,7 @@ def judge_port(judgement: PortJudgement) -> Evaluation:
         reason = f"{Status.COMPILE_ERROR} for {device.arch}: {failure}"
         decision = Decision(verdict=Verdict.ROLLBACK, reason=reason[:600])
     else:
-        decision = Decision(verdict=Verdict.UNTIMED, reason=_describe(evaluation, judgement.before, check))
+        decision = Decision(verdict=Verdict.UNTIMED, reason=_describe(evaluation, check))
     changes = {
         "steps": (*evaluation.steps, step),
         "trust": (*evaluation.trust, *_port_checks(launches)),
@@ -138,10 +120,6 @@ def judge_port(judgement: PortJudgement) -> Evaluation:
         "decision": decision,
     }
     return Evaluation.model_validate({**dict(evaluation), **changes})
-
-
-def _replays(name: str) -> bool:
-    return isinstance(languages.get(name), ReplaysLaunches)
 
 
 def _unchecked(evaluation: Evaluation) -> Evaluation:
@@ -183,10 +161,12 @@ def _compile_launches(
         )
         for kernel, listing in zip(compiled, listings, strict=True)
     )
+    times = model_times(judgement.project, judgement.page, definition, kernels)
     check = PortCheck(
         arch=device.arch,
         kernels=kernels,
-        times=model_times(judgement.project, judgement.page, definition, kernels),
+        times=times,
+        figures=compare_figures(judgement.before, kernels, times),
         notes=tuple(notes),
     )
     obstacles = (f"{kernel.name}: {kernel.figures.obstacle}" for kernel in kernels if kernel.figures.obstacle)
@@ -202,10 +182,10 @@ def _port_checks(launches: Mapping[str, Sequence[KernelLaunch]]) -> tuple[Check,
     )
 
 
-def _describe(evaluation: Evaluation, before: PortCheck | None, check: PortCheck) -> str:
+def _describe(evaluation: Evaluation, check: PortCheck) -> str:
     """Return the reason of an UNTIMED verdict."""
     worst = max(result.correctness.worst for result in evaluation.results if result.correctness)
-    figures = ", ".join(figure.text for figure in compare_figures(before, check))
+    figures = ", ".join(figure.text for figure in check.figures)
     return (
         f"correct by the interpreter at {len(evaluation.results)} workloads, worst error {worst:.2g} of its bound;"
         f" {check.arch}: {figures}; {NOT_JUDGED}"

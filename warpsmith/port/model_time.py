@@ -7,10 +7,9 @@ that a spill writes and reads again, and multiprocessors that the launch has no 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import exp, fsum, log
 
 from warpsmith.core.definition import Definition
-from warpsmith.core.port.check import LaunchedKernel, ModelTime, PortCheck
+from warpsmith.core.port.check import LaunchedKernel, ModelTime
 from warpsmith.errors import UnknownFigure
 from warpsmith.lab.machine import hardware
 from warpsmith.lab.machine.hardware import HardwarePage
@@ -52,10 +51,3 @@ def model_times(
 def _spilled_by_lane(kernel: LaunchedKernel, workload: str) -> int:
     """Return the bytes that one lane of all warps of a launch spills."""
     return kernel.blocks[workload] * kernel.figures.num_warps * kernel.figures.spill_bytes
-
-
-def mean_model_seconds(check: PortCheck) -> float | None:
-    """Return the geometric mean of the model's times over the workloads, in seconds; None without any."""
-    if not check.times:
-        return None
-    return exp(fsum(log(time.seconds) for time in check.times) / len(check.times))

@@ -65,12 +65,12 @@ def all_evaluations(rounds: Iterable[RoundRecord], final: Evaluation | None) -> 
 
 
 def rolled_back_rounds(rounds: Iterable[RoundRecord]) -> list[RoundRecord]:
-    """Return the rounds whose version was not accepted."""
-    return [r for r in rounds if not r.evaluation.decision.verdict.accepted]
+    """Return the rounds whose version the campaign did not go on from."""
+    return [r for r in rounds if not r.evaluation.decision.verdict.stands]
 
 
 def struck_rounds(rounds: Iterable[RoundRecord]) -> list[RoundRecord]:
-    """Return the rounds whose version was accepted and later removed from the lineage."""
+    """Return the rounds whose version stood and was later removed from the lineage."""
     return [r for r in rounds if r.struck]
 
 

@@ -1,11 +1,13 @@
-"""Versions and drafts of an operator by their names."""
+"""Versions and drafts of an operator by their names, and the versions that port campaigns left."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from warpsmith import languages
-from warpsmith.campaign.history import solutions
+from warpsmith.campaign.history import solutions, store
+from warpsmith.campaign.history.solutions import Solution
 from warpsmith.errors import MissingInput
 from warpsmith.port.versions import PortVersion
 from warpsmith.project import Project
@@ -30,3 +32,33 @@ def find_port_version(project: Project, op: str, name: str) -> PortVersion:
     if not path.is_file():
         raise MissingInput(f"{project.relative(path)} does not exist.")
     return PortVersion(language, version, path)
+
+
+def untimed_versions(project: Project, op: str, target: str) -> list[Solution]:
+    """List the versions that passed in port campaigns on an operator and a target, the newest last.
+
+    One that stands accepted on any target is not among them. Campaigns with a corrupt record are left out; their
+    own commands report them.
+    """
+    campaigns = store.list_campaigns(project, op)
+    progress = store.read_progress(project, [campaign.folder for campaign in campaigns])
+    aimed = [
+        reached
+        for campaign, reached in zip(campaigns, progress, strict=True)
+        if reached and campaign.manifest.target == target
+    ]
+    names = [name for reached in aimed for name in reached.untimed.values()]
+    versions = [solutions.find_solution(project, op, name) for name in dict.fromkeys(names)]
+    return [each for each in versions if each.path.is_file() and each.name not in _accepted(progress)]
+
+
+def unrun_versions(project: Project, op: str) -> list[str]:
+    """List the names of the versions that only port campaigns judged, so that no device ever ran them."""
+    campaigns = store.list_campaigns(project, op)
+    progress = store.read_progress(project, [campaign.folder for campaign in campaigns])
+    accepted = _accepted(progress)
+    return [name for reached in progress if reached for name in reached.unrun if name not in accepted]
+
+
+def _accepted(progress: Iterable[store.Progress | None]) -> set[str]:
+    return {name for reached in progress if reached for name in reached.accepted.values()}

@@ -124,9 +124,12 @@ def seal_strike(stored: StoredRound) -> bool:
 
 
 def best_round(rounds: Iterable[RoundRecord]) -> RoundRecord | None:
-    """The last round whose version joined the lineage and was not struck since; None if there is none."""
-    accepted = [record for record in rounds if record.verdict.accepted]
-    return accepted[-1] if accepted else None
+    """The last round whose version the campaign goes on from and that was not struck since; None if there is none.
+
+    In a port campaign that is the last version that passed: nothing is known of its speed.
+    """
+    standing = [record for record in rounds if record.verdict.stands]
+    return standing[-1] if standing else None
 
 
 def has_content(path: Path, sha256: str) -> bool:

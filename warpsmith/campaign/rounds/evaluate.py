@@ -32,13 +32,13 @@ def evaluate_outcome(
     verdicts = [record.verdict for record in state.visible]
     return RoundOutcome(
         verdict=verdict,
-        best=f"{evaluation.language}/{evaluation.version}" if verdict.accepted else state.best_name,
+        best=f"{evaluation.language}/{evaluation.version}" if verdict.stands else state.best_name,
         gain=evaluation.gain.speedup - 1 if evaluation.gain else None,
         predicted_gain=plan.predicted_gain,
         movement=metric_movement(plan, profile_before, profile_after) if profile_before else None,
         stop=stopping.stop_reason(
             state.campaign.manifest,
-            evaluation if verdict.accepted else best_before,
+            evaluation if verdict.stands else best_before,
             len(state.rounds) + 1,
         )
         or _poor_return(state, evaluation),

@@ -24,7 +24,9 @@ from warpsmith.core.claims.quantities import Quantities
 from warpsmith.core.evaluation import Evaluation, Verdict
 from warpsmith.core.profile import Profile
 from warpsmith.errors import Misuse
+from warpsmith.lab.machine import hardware
 from warpsmith.ledger.store import RECORD
+from warpsmith.port.obstacle import port_obstacle
 
 REVISABLE = ("profile", "selection", "plan", "profile_after", "outcome")
 """Parts that may be replaced until the next one is written. A verdict and a lesson are final."""
@@ -89,10 +91,19 @@ def record_selection(campaign: Campaign, selection: Selection) -> None:
     state = read_state(campaign)
     _require(state, "selection")
     texts.refuse_faults(campaign.project, {"reason for the language": selection.because}, round_quantities(state))
+    _refuse_unportable(campaign, selection.language)
     if state.open.profile is None and state.carried_profile:
         campaign.write_part("profile", state.carried_profile)
     solutions.due_solution(campaign.project, campaign.manifest.target_op, selection.language, state.rounds)
     campaign.write_part("selection", selection)
+
+
+def _refuse_unportable(campaign: Campaign, language: str) -> None:
+    """Raise Misuse for a language whose versions a port campaign cannot judge."""
+    if campaign.manifest.port:
+        page = hardware.read_target_page(campaign.project, campaign.manifest.target)
+        if obstacle := port_obstacle(language, page):
+            raise Misuse(obstacle)
 
 
 def record_plan(campaign: Campaign, plan: Plan) -> None:

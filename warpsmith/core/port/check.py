@@ -73,6 +73,24 @@ class LaunchedKernel(Model):
     """Number of instructions; a loop's body counts once."""
 
 
+class PortFigure(Model):
+    """One figure of a version's compiled code, the worst one of all kernels, beside that of the version before."""
+
+    name: str
+    """Name of the figure with its unit; `MODEL us` is the mean of the model's times."""
+    before: float | None
+    """Value of the version that the campaign went on from; null at the baseline, or if it had none."""
+    after: float
+    """Value of this version."""
+
+    @property
+    def text(self) -> str:
+        """Figure in words: `spill bytes 12 -> 0`, or `registers 96` where nothing changed."""
+        if self.before is None or f"{self.before:.3g}" == f"{self.after:.3g}":
+            return f"{self.name} {self.after:.4g}"
+        return f"{self.name} {self.before:.4g} -> {self.after:.4g}"
+
+
 class ModelTime(Model):
     """Time of a call at one workload by the model of a port; nothing was measured."""
 
@@ -95,10 +113,7 @@ class PortCheck(Model):
     """Kernels that the representative workloads launched; empty if one of them does not compile."""
     times: tuple[ModelTime, ...] = ()
     """Times by the model, for the workloads that were interpreted; empty if the target's bandwidth is unknown."""
+    figures: tuple[PortFigure, ...] = ()
+    """Figures of the compiled code, beside those of the version before."""
     notes: tuple[str, ...] = ()
     """Suspicious patterns in the machine code."""
-
-    @property
-    def spill_bytes(self) -> int:
-        """Local or scratch memory of a thread, in bytes: the largest of all kernels."""
-        return max((kernel.figures.spill_bytes for kernel in self.kernels), default=0)
