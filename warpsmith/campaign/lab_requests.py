@@ -133,11 +133,6 @@ def profile_due_version(
     A profile of the best version that the last round made, or an earlier one by counters, is used again, unless
     `workload` or `full` asks for more.
     """
-    if campaign.manifest.port:
-        raise Misuse(
-            f"{campaign.name} is a port campaign: no device runs its versions, so none is profiled; `warpsmith"
-            f" assembly FILE --target {campaign.manifest.target}` shows the machine code."
-        )
     part, solution = open_round.version_to_profile(campaign)
     state = read_state(campaign)
     before = state.open.profile

@@ -82,6 +82,11 @@ def verdict_text(record: RoundRecord) -> str:
     return f"{record.evaluation.decision.verdict}{mark}{attempts}{tried}"
 
 
+def worst_error(evaluation: Evaluation) -> float | None:
+    """Return the largest error over the workloads as a share of its bound; None if nothing was graded."""
+    return max((r.correctness.worst for r in evaluation.results if r.correctness), default=None)
+
+
 def timed_sides(evaluation: Evaluation) -> list[str]:
     """Return the other sides that any workload was timed against: best, reference, then peers by name."""
     names = {c.against for timing in evaluation.timed.values() for c in timing.comparisons}
@@ -214,6 +219,11 @@ def timing_clocks(judged: Iterable[Evaluation]) -> list[str]:
 def not_measured(manifest: Manifest, rounds: Sequence[RoundRecord], final: Evaluation | None = None) -> list[str]:
     """Return, one sentence each, the results that a reader might expect but that were not measured."""
     winner, evaluation = best_round(rounds), reported_evaluation(rounds, final)
+    if manifest.port:
+        return [
+            "Speed: a port campaign times nothing.",
+            "Numbers of the compiled kernels: only the interpreter ran them.",
+        ]
     if winner is None or evaluation is None:
         return ["No version was accepted: there is no best version to measure."]
     return [

@@ -89,7 +89,9 @@ class CampaignRow:
 
     @property
     def device(self) -> str | None:
-        """Device on which its best version was measured."""
+        """Device on which its best version was measured; None in a port campaign, which has none."""
+        if self.manifest.port:
+            return None
         return self._evaluation.provenance.machine.device if self._evaluation else None
 
     @property

@@ -60,6 +60,11 @@ def version_to_judge(campaign: Campaign) -> Solution:
 
 def version_to_profile(campaign: Campaign) -> tuple[str, Solution]:
     """Return the profile that is due, `profile` or `profile_after`, and its version; raises Misuse."""
+    if campaign.manifest.port:
+        raise Misuse(
+            f"{campaign.name} is a port campaign: no device runs its versions, so none is profiled; `warpsmith"
+            f" assembly FILE --target {campaign.manifest.target}` shows the machine code."
+        )
     state = read_state(campaign)
     name = next((n for n in ("profile", "profile_after") if _is_due(state, n)), "profile")
     _require(state, name)

@@ -228,7 +228,8 @@ def evaluate_command(name: CampaignName = None, as_json: Json = False) -> None:
         gain = "speed is not judged" if campaign.manifest.port else gain
         predicted = f", predicted {outcome.predicted_gain:+.1%}" if outcome.predicted_gain else ""
         console.out(f"{outcome.verdict}: {gain}{predicted}")
-        console.out(f"best: {outcome.best or 'none yet'}; stop: {outcome.stop or 'no'}")
+        best = "passed last" if campaign.manifest.port else "best"
+        console.out(f"{best}: {outcome.best or 'none yet'}; stop: {outcome.stop or 'no'}")
         tell_next(campaign)
 
 
