@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator
 
 from warpsmith import languages
 from warpsmith.campaign.history import solutions, store
 from warpsmith.campaign.history.solutions import Solution
+from warpsmith.campaign.history.store import Campaign, Progress
 from warpsmith.errors import MissingInput
 from warpsmith.port.versions import PortVersion
 from warpsmith.project import Project
@@ -37,28 +38,35 @@ def find_port_version(project: Project, op: str, name: str) -> PortVersion:
 def untimed_versions(project: Project, op: str, target: str) -> list[Solution]:
     """List the versions that passed in port campaigns on an operator and a target, the newest last.
 
-    One that stands accepted on any target is not among them. Campaigns with a corrupt record are left out; their
-    own commands report them.
+    One that stands accepted on any target is not among them, nor one without a file. Campaigns with a corrupt
+    record are left out; their own commands report them.
     """
-    campaigns = store.list_campaigns(project, op)
-    progress = store.read_progress(project, [campaign.folder for campaign in campaigns])
-    aimed = [
-        reached
-        for campaign, reached in zip(campaigns, progress, strict=True)
-        if reached and campaign.manifest.target == target
+    names = [
+        name
+        for campaign, reached in _port_progress(project, op)
+        if campaign.manifest.target == target
+        for name in reached.untimed.values()
     ]
-    names = [name for reached in aimed for name in reached.untimed.values()]
-    versions = [solutions.find_solution(project, op, name) for name in dict.fromkeys(names)]
-    return [each for each in versions if each.path.is_file() and each.name not in _accepted(progress)]
+    accepted = _accepted_anywhere(project, op) if names else set()
+    versions = [
+        solutions.find_solution(project, op, name) for name in dict.fromkeys(names) if name not in accepted
+    ]
+    return [each for each in versions if each.path.is_file()]
 
 
 def unrun_versions(project: Project, op: str) -> list[str]:
     """List the names of the versions that only port campaigns judged, so that no device ever ran them."""
-    campaigns = store.list_campaigns(project, op)
-    progress = store.read_progress(project, [campaign.folder for campaign in campaigns])
-    accepted = _accepted(progress)
-    return [name for reached in progress if reached for name in reached.unrun if name not in accepted]
+    names = [name for _, reached in _port_progress(project, op) for name in reached.unrun]
+    accepted = _accepted_anywhere(project, op) if names else set()
+    return [name for name in names if name not in accepted]
 
 
-def _accepted(progress: Iterable[store.Progress | None]) -> set[str]:
-    return {name for reached in progress if reached for name in reached.accepted.values()}
+def _port_progress(project: Project, op: str) -> Iterator[tuple[Campaign, Progress]]:
+    campaigns = [campaign for campaign in store.list_campaigns(project, op) if campaign.manifest.port]
+    every = store.read_progress(project, [campaign.folder for campaign in campaigns])
+    yield from ((campaign, reached) for campaign, reached in zip(campaigns, every, strict=True) if reached)
+
+
+def _accepted_anywhere(project: Project, op: str) -> set[str]:
+    every = store.read_progress(project, [campaign.folder for campaign in store.list_campaigns(project, op)])
+    return {name for reached in every if reached for name in reached.accepted.values()}
