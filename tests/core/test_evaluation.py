@@ -166,7 +166,7 @@ def test_an_untimed_version_passed_and_was_compiled_and_has_no_time():
     assert judged.decision.verdict.stands
     assert not judged.decision.verdict.accepted
     for changes in ({"results": [failed()]}, {"results": [passed()]}, {"port": None}, {"results": []}):
-        with pytest.raises(ValidationError, match="UNTIMED version|only compiled"):
+        with pytest.raises(ValidationError, match=r"UNTIMED version|only compiled"):
             evaluation("UNTIMED", **{"results": [UNTIMED], "port": PORT, **changes})
 
 

@@ -23,6 +23,7 @@ from warpsmith.lab.gate.request import Candidate, Request
 from warpsmith.lab.machine import hardware
 from warpsmith.lab.machine.hardware import HardwarePage
 from warpsmith.lab.operator.definition_file import DefinitionFile
+from warpsmith.lab.workers.side import WorkerHost
 from warpsmith.languages.base import BuildFailed, ReplaysLaunches
 from warpsmith.port.changes import compare_figures
 from warpsmith.port.compile import describe_notices, first_lines, launch_figures
@@ -57,8 +58,12 @@ class PortJudgement:
     """Takes lines of progress."""
 
 
-def judge_port(judgement: PortJudgement) -> Evaluation:
+def judge_port(judgement: PortJudgement, host: WorkerHost | None = None) -> Evaluation:
     """Judge one version: its numbers by the interpreter, then what that launched by the target's compiler.
+
+    Args:
+        judgement: the version, and what its judgement needs.
+        host: a running worker host that interprets, which saves its start; by default one of its own.
 
     Raises:
         MachineLacks: the language, its interpreter or its compiler cannot run here.
@@ -88,7 +93,7 @@ def judge_port(judgement: PortJudgement) -> Evaluation:
         take_launches=take_launches,
         tell=judgement.tell,
     )
-    evaluation = judge.judge_version(request).model_copy(
+    evaluation = judge.judge_version(request, host).model_copy(
         update={"target": judgement.page.target.id, "noise": None}
     )
     if not evaluation.correct:
