@@ -14,7 +14,7 @@ from warpsmith.campaign import define, lab_requests, rerun
 from warpsmith.campaign import status as campaign_status
 from warpsmith.campaign.evidence import campaign_check
 from warpsmith.campaign.history import drafts, records, store
-from warpsmith.campaign.rounds import due_phase, open_round, state
+from warpsmith.campaign.rounds import due_phase, lessons, open_round, state
 from warpsmith.campaign.rounds import strike as strikes
 from warpsmith.cli.campaign import rounds as group
 from warpsmith.cli.lab import judge
@@ -24,6 +24,7 @@ from warpsmith.core.evidence import Claim
 from warpsmith.core.port.check import PortCheck
 from warpsmith.errors import MachineLacks, Misuse, WarpsmithError
 from warpsmith.knowledge import hit_rates
+from warpsmith.knowledge.evidence import EvidenceRow
 from warpsmith.lab.machine import identity
 from warpsmith.languages import support
 from warpsmith.project import SHIPPED, Project
@@ -260,6 +261,18 @@ def test_profiles_and_races_say_that_there_is_no_device(project, judged):
         lab_requests.run_final_race(campaign)
     with pytest.raises(Misuse, match="has none"):
         open_round.record_selection(campaign, Selection(language="hip", because="It has more control."))
+
+
+def test_what_was_not_timed_refutes_nothing_and_says_so_as_evidence(project, judged):
+    campaign = start(project)
+    record = play(campaign)
+    with pytest.raises(Misuse, match="cannot refute `wider-loads`"):
+        lessons.prepare_lesson(
+            campaign, "refute", record="r", entry="wider-loads", text="It did not help.", reason="", tip=None
+        )
+    row = EvidenceRow.of(record, "devlog/x")
+    assert "gfx942, compiled only" in row.config
+    assert row.change == "UNTIMED: spill bytes 9"
 
 
 def test_its_evidence_is_sound_may_be_judged_again_and_struck(project, judged):

@@ -125,7 +125,8 @@ def optimize_command(
         chosen = _start_campaign(project, op, kind, start_in, settings, f"{continue_command} --resume")
     if parallel > 1:
         _refuse_unscreened(chosen)
-    define_result = "continued" if resume or campaign else CHECKED
+    checked = "definition checked" if chosen.manifest.port else CHECKED
+    define_result = "continued" if resume or campaign else checked
     _run_campaign(
         chosen,
         create,
