@@ -132,6 +132,7 @@ def play(campaign: store.Campaign) -> records.RoundRecord:
         elif step == "outcome":
             open_round.record_outcome(campaign)
         elif step == "lesson":
+            assert "claim no gain" in due_phase.find_due_phase(current).notes[-1]
             stored = open_round.close_round(campaign, NOTHING)
         else:
             pytest.fail(f"{step} needs a device")

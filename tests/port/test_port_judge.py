@@ -9,7 +9,7 @@ import pytest
 
 from warpsmith import project as projects
 from warpsmith.core.evaluation import Status, Verdict
-from warpsmith.core.port.check import LaunchedKernel, LaunchFigures, PortCheck
+from warpsmith.core.port.check import InterpretedKernel, LaunchFigures, PortCheck
 from warpsmith.errors import MachineLacks
 from warpsmith.lab.gate.request import Candidate
 from warpsmith.lab.machine import hardware
@@ -112,13 +112,13 @@ def figures(**changes: int) -> LaunchFigures:
     )
 
 
-def kernel(blocks: int = 4, instructions: int = 20, **changes: int) -> LaunchedKernel:
-    return LaunchedKernel(
+def kernel(blocks: int = 4, instructions: int = 20, **changes: int) -> InterpretedKernel:
+    return InterpretedKernel(
         name="double", variant="x", blocks={"a": blocks}, figures=figures(**changes), instructions=instructions
     )
 
 
-def check(*kernels: LaunchedKernel) -> PortCheck:
+def check(*kernels: InterpretedKernel) -> PortCheck:
     return PortCheck(arch="gfx942", kernels=kernels, figures=compare_figures(None, kernels, ()))
 
 
@@ -177,7 +177,7 @@ def test_the_model_adds_spills_and_idle_multiprocessors_to_the_roofline(project)
     page = hardware.read_target_page(project, "mi300x")
     bandwidth = 5.3e12
 
-    def seconds(each: LaunchedKernel) -> float:
+    def seconds(each: InterpretedKernel) -> float:
         [time] = model_times(project, page, definition, [each])
         return time.seconds
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from math import exp, fsum, log
 
-from warpsmith.core.port.check import LaunchedKernel, LaunchFigures, ModelTime, PortCheck, PortFigure
+from warpsmith.core.port.check import InterpretedKernel, LaunchFigures, ModelTime, PortCheck, PortFigure
 
 _FIGURES: tuple[tuple[str, Callable[[LaunchFigures], int | None], Callable[[list[int]], int]], ...] = (
     ("spill bytes", lambda figures: figures.spill_bytes, max),
@@ -21,7 +21,7 @@ MODEL = "MODEL us"
 
 
 def compare_figures(
-    before: PortCheck | None, kernels: Iterable[LaunchedKernel], times: Iterable[ModelTime]
+    before: PortCheck | None, kernels: Iterable[InterpretedKernel], times: Iterable[ModelTime]
 ) -> tuple[PortFigure, ...]:
     """Return the figures of a version beside those of the version before; None at the baseline."""
     earlier = {figure.name: figure.after for figure in before.figures} if before else {}
@@ -29,7 +29,7 @@ def compare_figures(
     return tuple(PortFigure(name=name, before=earlier.get(name), after=value) for name, value in figures)
 
 
-def _figures(kernels: tuple[LaunchedKernel, ...], times: tuple[ModelTime, ...]) -> Iterator[tuple[str, float]]:
+def _figures(kernels: tuple[InterpretedKernel, ...], times: tuple[ModelTime, ...]) -> Iterator[tuple[str, float]]:
     for name, value, worst in _FIGURES:
         values = [each for kernel in kernels if (each := value(kernel.figures)) is not None]
         if values:

@@ -13,7 +13,7 @@ from pathlib import Path
 from warpsmith import languages
 from warpsmith.core.definition import WorkloadSet
 from warpsmith.core.evaluation import Decision, Evaluation, Status, Step, Verdict, WorkloadResult
-from warpsmith.core.port.check import KernelLaunch, LaunchedKernel, PortCheck
+from warpsmith.core.port.check import InterpretedKernel, KernelLaunch, PortCheck
 from warpsmith.core.text import Tell
 from warpsmith.core.trust import Check
 from warpsmith.errors import MachineLacks
@@ -157,7 +157,7 @@ def _compile_launches(
         compiled = [inspect.read_assembly(listing, source, judgement.project) for listing in listings]
         notes = describe_notices(compiled, listings, judgement.candidate.language, device.arch, definition)
     kernels = tuple(
-        LaunchedKernel(
+        InterpretedKernel(
             name=kernel.name,
             variant=kernel.variant,
             blocks=dict(listing.blocks),
@@ -180,9 +180,9 @@ def _compile_launches(
 
 def _port_checks(launches: Mapping[str, Sequence[KernelLaunch]]) -> tuple[Check, ...]:
     count = len({launch for launched in launches.values() for launch in launched})
-    how = f"the compiler got the code, types and constants of the {count} launches that the interpreter ran"
+    means = f"the compiler got the code, types and constants of the {count} launches that the interpreter ran"
     return (
-        Check(name="launches", ran=True, how=how),
+        Check(name="launches", ran=True, how=means),
         Check(name="compiled numerics", ran=False, how="the compiled kernels ran nowhere: that needs a device"),
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from warpsmith.core.definition import Definition
-from warpsmith.core.port.check import LaunchedKernel, ModelTime
+from warpsmith.core.port.check import InterpretedKernel, ModelTime
 from warpsmith.errors import UnknownFigure
 from warpsmith.lab.machine import hardware
 from warpsmith.lab.machine.hardware import HardwarePage
@@ -17,7 +17,7 @@ from warpsmith.project import Project
 
 
 def model_times(
-    project: Project, page: HardwarePage, definition: Definition, kernels: Sequence[LaunchedKernel]
+    project: Project, page: HardwarePage, definition: Definition, kernels: Sequence[InterpretedKernel]
 ) -> tuple[ModelTime, ...]:
     """Return the time of a call at each representative workload at which kernels were launched.
 
@@ -48,6 +48,6 @@ def model_times(
     return tuple(times)
 
 
-def _spilled_by_lane(kernel: LaunchedKernel, workload: str) -> int:
+def _spilled_by_lane(kernel: InterpretedKernel, workload: str) -> int:
     """Return the bytes that one lane of all warps of a launch spills."""
     return kernel.blocks[workload] * kernel.figures.num_warps * kernel.figures.spill_bytes

@@ -182,6 +182,8 @@ def _notes(state: CampaignState, name: str) -> list[str]:
     if name == "design" and state.solution:
         path = state.campaign.project.relative(state.solution.path)
         notes.append(f"Once the file stands: `warpsmith judge {path} --campaign {state.campaign.name}`.")
+    if name == "lesson" and state.campaign.manifest.port:
+        notes.append("UNTIMED says nothing of speed: claim no gain by it, and refute no entry.")
     if name in ("selection", "plan") and state.campaign.manifest.port:
         path, target = state.campaign.project.relative(_best_path(state)), state.campaign.manifest.target
         notes.append(

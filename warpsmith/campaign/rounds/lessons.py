@@ -61,7 +61,7 @@ def prepare_lesson(
     if not entry:
         raise Misuse(f"Name the entry to {action}.")
     if action == "refute" and campaign.manifest.port:
-        raise Misuse(f"A round of a port campaign timed nothing, so it cannot refute `{entry}`; refine it instead.")
+        raise Misuse(f"A port campaign times nothing, so its rounds cannot refute `{entry}`; refine it instead.")
     prepare_note = gate.prepare_refine if action == "refine" else gate.prepare_refute
     return PreparedLesson.of(prepare_note(project, entry, text, record, when), reason or text.strip(), tip)
 

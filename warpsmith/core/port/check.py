@@ -58,7 +58,7 @@ class KernelLaunch(Model):
         return total
 
 
-class LaunchedKernel(Model):
+class InterpretedKernel(Model):
     """One kernel that `run` launched under the interpreter, compiled for the target."""
 
     name: str
@@ -109,7 +109,7 @@ class PortCheck(Model):
 
     arch: str
     """Architecture that it was compiled for."""
-    kernels: tuple[LaunchedKernel, ...] = ()
+    kernels: tuple[InterpretedKernel, ...] = ()
     """Kernels that the representative workloads launched; empty if one of them does not compile."""
     times: tuple[ModelTime, ...] = ()
     """Times by the model, for the workloads that were interpreted; empty if the target's bandwidth is unknown."""

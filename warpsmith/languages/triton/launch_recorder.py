@@ -93,16 +93,16 @@ def replay_launch(functions: Iterable[Any], launch: KernelLaunch) -> None:
     Raises:
         TellingKernel: no function has its name and its code.
     """
-    named = [function for function in functions if function.__name__ == launch.kernel]
-    if not named:
+    namesakes = [function for function in functions if function.__name__ == launch.kernel]
+    if not namesakes:
         raise TellingKernel(
             f"the interpreter ran a kernel `{launch.kernel}`, which is no kernel of the file when it is compiled"
         )
-    same = [function for function in named if kernel_code(function.fn) == launch.code]
+    same = [function for function in namesakes if kernel_code(function.fn) == launch.code]
     if not same:
         raise TellingKernel(f"`{launch.kernel}` or a constant that it reads is another one when it is compiled")
     call = json.loads(launch.call)
-    arguments = {name: _parse_argument(value, named) for name, value in call["arguments"].items()}
+    arguments = {name: _parse_argument(value) for name, value in call["arguments"].items()}
     same[0].run(grid=launch.grid, warmup=True, **arguments, **call["options"])
 
 
@@ -113,15 +113,15 @@ def _describe_launch(
     options: Mapping[str, Any],
 ) -> KernelLaunch:
     signature = inspect.signature(function)
-    named = {name: value for name, value in options.items() if name in signature.parameters}
-    bound = signature.bind(*args, **named)
+    by_name = {name: value for name, value in options.items() if name in signature.parameters}
+    bound = signature.bind(*args, **by_name)
     bound.apply_defaults()
     blocks = grid(dict(bound.arguments)) if callable(grid) else grid
     arguments = {
         name: _encode(function, name, value, constant="constexpr" in str(signature.parameters[name].annotation))
         for name, value in bound.arguments.items()
     }
-    others = {name: value for name, value in options.items() if name not in named and _is_plain(value)}
+    others = {name: value for name, value in options.items() if name not in by_name and _is_plain(value)}
     call = json.dumps({"arguments": arguments, "options": others}, sort_keys=True)
     return KernelLaunch(
         kernel=function.__name__, code=kernel_code(function), grid=tuple(int(size) for size in blocks), call=call
@@ -163,7 +163,7 @@ def _stand_in(value: int) -> int:
     return base + (16 if value % 16 == 0 else 17)
 
 
-def _parse_argument(value: Any, functions: Iterable[Any]) -> Any:  # noqa: ANN401
+def _parse_argument(value: Any) -> Any:  # noqa: ANN401
     import torch
     import triton.language as tl
 
@@ -174,7 +174,7 @@ def _parse_argument(value: Any, functions: Iterable[Any]) -> Any:  # noqa: ANN40
     if "torch" in value:
         return getattr(torch, value["torch"])
     if "tuple" in value:
-        return tuple(_parse_argument(item, functions) for item in value["tuple"])
+        return tuple(_parse_argument(item) for item in value["tuple"])
     return _zeros(value["tensor"], aligned=value["aligned"], small=value["small"])
 
 
