@@ -264,6 +264,27 @@ def test_profiles_and_races_say_that_there_is_no_device(project, judged):
         open_round.record_selection(campaign, Selection(language="hip", because="It has more control."))
 
 
+def test_a_verdict_in_the_wrong_kind_of_campaign_is_refused_and_found(project, judged, monkeypatch):
+    campaign = start(project)
+    record = play(campaign)
+    first = project.kernels / OP / "triton" / "v1.py"
+
+    def accept(path):
+        return evaluation(path, target="mi300x", definition=OP)
+
+    assert "times nothing" in records.misplaced_verdict(campaign.manifest, accept(first))
+    timed = campaign.manifest.model_copy(update={"port": False})
+    assert "no device ran" in records.misplaced_verdict(timed, record.evaluation)
+    assert records.misplaced_verdict(campaign.manifest, record.evaluation) is None
+    monkeypatch.setattr(lab_requests, "judge_port", lambda judgement: accept(judgement.candidate.path))
+    with pytest.raises(Misuse, match="times nothing"):
+        play(campaign)
+    monkeypatch.setattr(campaign_check, "misplaced_verdict", lambda *_: "is wrong")
+    assert [each.message for each in campaign_check.check_campaign(campaign).stale] == [
+        f"{campaign.name} is wrong."
+    ]
+
+
 def test_what_was_not_timed_refutes_nothing_and_says_so_as_evidence(project, judged):
     campaign = start(project)
     record = play(campaign)

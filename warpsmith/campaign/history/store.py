@@ -229,12 +229,12 @@ def read_progress(project: Project, folders: Sequence[Path]) -> list[Progress | 
 
 def measure_progress(campaign: Campaign) -> Progress:
     """Return the progress of a campaign from its records; raises CorruptRecord."""
-    rounds = campaign.records()
+    rounds, port = campaign.records(), campaign.manifest.port
     return Progress(
         stop=stopping.recorded_stop(campaign.manifest, rounds),
-        accepted={record.round: record.solution for record in rounds if record.verdict.accepted},
+        accepted={r.round: r.solution for r in rounds if r.verdict.accepted and not port},
         untimed={record.round: record.solution for record in rounds if record.verdict is Verdict.UNTIMED},
-        unrun=tuple(record.solution for record in rounds) if campaign.manifest.port else (),
+        unrun=tuple(record.solution for record in rounds) if port else (),
     )
 
 

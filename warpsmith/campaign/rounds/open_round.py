@@ -353,6 +353,8 @@ def _refuse_unrelated(state: CampaignState, solution: Solution, evaluation: Eval
     judged = (evaluation.definition, evaluation.target, f"{evaluation.language}/{evaluation.version}")
     if judged != due:
         raise Misuse(f"The verdict is of {', '.join(judged)}, but {', '.join(due)} is due; judge that.")
+    if fault := records.misplaced_verdict(manifest, evaluation):
+        raise Misuse(f"{state.campaign.name} {fault}; judge the version again.")
     if not records.has_content(solution.path, evaluation.provenance.solution_sha256):
         raise Misuse(f"{solution.path} changed while it was judged; judge it again.")
     first = state.records[0].evaluation.provenance.definition_sha256 if state.rounds else None

@@ -13,6 +13,7 @@ import hashlib
 import inspect
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from types import CodeType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
@@ -77,7 +78,7 @@ def kernel_code(function: FunctionType) -> str:
         if current in visited:
             continue
         visited.add(current)
-        parts.append(inspect.getsource(current))
+        parts.append(_source(current))
         for name, value in _read_names(current):
             inner = _python_function(value)
             if inner is None:
@@ -85,6 +86,9 @@ def kernel_code(function: FunctionType) -> str:
             elif not inner.__module__.startswith("triton."):
                 pending.append(inner)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+_source = cache(inspect.getsource)
 
 
 def replay_launch(functions: Iterable[Any], launch: KernelLaunch) -> None:
