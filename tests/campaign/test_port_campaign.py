@@ -22,6 +22,7 @@ from warpsmith.core.campaign import Plan, Selection
 from warpsmith.core.evaluation import Verdict
 from warpsmith.core.evidence import Claim
 from warpsmith.core.port.check import PortCheck
+from warpsmith.driver import brief
 from warpsmith.errors import MachineLacks, Misuse, WarpsmithError
 from warpsmith.knowledge import hit_rates
 from warpsmith.knowledge.evidence import EvidenceRow
@@ -283,6 +284,11 @@ def test_a_verdict_in_the_wrong_kind_of_campaign_is_refused_and_found(project, j
     assert [each.message for each in campaign_check.check_campaign(campaign).stale] == [
         f"{campaign.name} is wrong."
     ]
+
+
+def test_the_brief_says_what_no_device_means_for_a_version(project, judged):
+    task = brief.write_brief(state.read_state(start(project)))
+    assert brief.PORT_RULES in task.constraints
 
 
 def test_what_was_not_timed_refutes_nothing_and_says_so_as_evidence(project, judged):

@@ -130,7 +130,14 @@ def test_a_version_that_passes_is_untimed_and_the_record_says_what_was_checked(j
     assert not evaluation.timed
     assert evaluation.noise is None
     reason = evaluation.decision.reason
-    for words in ("interpreter at", "of its bound", "spill bytes 12 -> 0", "registers 128 ->", "MODEL us"):
+    for words in (
+        "interpreter at",
+        "more not interpreted",
+        "of its bound",
+        "spill bytes 12 -> 0",
+        "registers 128 ->",
+        "MODEL us",
+    ):
         assert words in reason
     assert reason.endswith(NOT_JUDGED)
     assert {result.workload for result in evaluation.results} >= {"a", "odd"}

@@ -75,7 +75,7 @@ def write_brief(state: CampaignState) -> DesignTask:
 
 
 PORT_RULES = (
-    "A port campaign: the interpreter grades the version, the target's compiler gets what `run` launches there,"
+    "A port campaign: the interpreter grades the version, the target's compiler gets what `run` launches there;"
     " nothing is timed. Give kernels tensors and numbers; they must not read the environment or the target."
 )
 """Constraint of a version that no device runs."""

@@ -29,6 +29,7 @@ from warpsmith.port.changes import compare_figures
 from warpsmith.port.compile import describe_notices, first_lines, launch_figures
 from warpsmith.port.devices import PortDevice, find_device
 from warpsmith.port.model_time import model_times
+from warpsmith.port.numerics import NOTHING_INTERPRETED, count_skipped
 from warpsmith.port.obstacle import port_obstacle
 from warpsmith.profiling.assembly import inspect
 from warpsmith.project import Project
@@ -131,11 +132,10 @@ def _unchecked(evaluation: Evaluation) -> Evaluation:
     """Return the verdict on a version that the interpreter did not find correct."""
     if evaluation.decision.verdict is not Verdict.INVALID or evaluation.results:
         return evaluation
-    skipped = [note for step in evaluation.steps if step.name == "correctness" for note in step.notes]
-    if not any(" skipped: " in note for note in skipped):
+    if not count_skipped(evaluation):
         return evaluation
-    reason = "no workload is of a type that the interpreter computes as GPUs do"
-    return evaluation.model_copy(update={"decision": Decision(verdict=Verdict.INVALID, reason=reason)})
+    nothing = Decision(verdict=Verdict.INVALID, reason=NOTHING_INTERPRETED)
+    return evaluation.model_copy(update={"decision": nothing})
 
 
 def _compile_launches(
@@ -191,7 +191,7 @@ def _describe(evaluation: Evaluation, check: PortCheck) -> str:
     """Return the reason of an UNTIMED verdict."""
     worst = max(result.correctness.worst for result in evaluation.results if result.correctness)
     figures = ", ".join(figure.text for figure in check.figures)
-    return (
-        f"correct by the interpreter at {len(evaluation.results)} workloads, worst error {worst:.2g} of its bound;"
-        f" {check.arch}: {figures}; {NOT_JUDGED}"
-    )[:600]
+    skipped = count_skipped(evaluation)
+    others = f", {skipped} more not interpreted" if skipped else ""
+    where = f"{len(evaluation.results)} workloads{others}, worst error {worst:.2g} of its bound"
+    return f"correct by the interpreter at {where}; {check.arch}: {figures}; {NOT_JUDGED}"[:600]

@@ -132,7 +132,7 @@ def load_side(side: Side, file: DefinitionFile, source: SideSource, arenas: Aren
 
 def _begin_load(side: Side, file: DefinitionFile, source: SideSource, arenas: Arenas, device: str) -> None:
     shared = [arenas.inputs, arenas.outputs[side.name]]
-    side.load(file.definition, source.code, shared, device, source.language, recorded_for=source.recorded_for)
+    side.load(file.definition, source.code, shared, device, source.language, source.recorded_for)
 
 
 @contextmanager

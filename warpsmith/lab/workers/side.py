@@ -242,8 +242,8 @@ class Side:
         arenas: list[Arena],
         device: str,
         language: str | None = None,
-        threads: int = 0,
         recorded_for: str = "",
+        threads: int = 0,
     ) -> None:
         """Make the worker open the arenas and load a built solution, or a peer from a definition's file.
 

@@ -95,7 +95,7 @@ class Worker:
             self.build = Build(Path(side["source"]), Path(side["artifact"]), ())
             language = languages.get(side["language"])
             self.state = process_state.read_initial_state(self.device)
-            if message["recorded_for"] and isinstance(language, ReplaysLaunches):
+            if message.get("recorded_for") and isinstance(language, ReplaysLaunches):
                 language.record_launches(message["recorded_for"])
             self.run = language.load(self.build, self.definition)
         else:
