@@ -155,3 +155,27 @@ def test_joules_read_back_and_decide():
 def test_joules_are_of_versions_that_passed():
     with pytest.raises(ValidationError, match="joules need every workload to have passed"):
         evaluation("ROLLBACK", results=[passed(), failed()], energy=ENERGY)
+
+
+UNTIMED = passed(timing=None)
+PORT = {"arch": "gfx942"}
+
+
+def test_an_untimed_version_passed_and_was_compiled_and_has_no_time():
+    judged = evaluation("UNTIMED", results=[UNTIMED], port=PORT)
+    assert judged.decision.verdict.stands
+    assert not judged.decision.verdict.accepted
+    for changes in ({"results": [failed()]}, {"results": [passed()]}, {"port": None}, {"results": []}):
+        with pytest.raises(ValidationError, match=r"UNTIMED version|only compiled"):
+            evaluation("UNTIMED", **{"results": [UNTIMED], "port": PORT, **changes})
+
+
+@pytest.mark.parametrize("verdict", ["ACCEPT", "ACCEPT_WITH_NOTE"])
+def test_what_was_only_compiled_is_never_accepted(verdict):
+    with pytest.raises(ValidationError, match="is not accepted"):
+        evaluation(verdict, port=PORT)
+
+
+@pytest.mark.parametrize("verdict", list(Verdict))
+def test_all_that_is_accepted_stands(verdict):
+    assert verdict.stands == (verdict.accepted or verdict is Verdict.UNTIMED)

@@ -105,7 +105,11 @@ evaluation = st.fixed_dictionaries(
             {"verdict": st.sampled_from([*Verdict]), "reason": text}, optional={"ambiguous": st.booleans()}
         ),
     },
-    optional={"aggregates": st.lists(aggregate, max_size=1), "trust": st.lists(check, max_size=2)},
+    optional={
+        "aggregates": st.lists(aggregate, max_size=1),
+        "trust": st.lists(check, max_size=2),
+        "port": st.none() | st.just({"arch": "gfx942"}),
+    },
 )
 
 
@@ -123,7 +127,12 @@ def evaluation_is_legal(data: dict[str, Any]) -> bool:
     timed = any(one.get("timing") is not None for one in results)
     if not all(map(result_is_legal, results)) or (data.get("aggregates") and not passed):
         return False
-    return not Verdict(data["decision"]["verdict"]).accepted or (passed and timed)
+    verdict = Verdict(data["decision"]["verdict"])
+    if verdict is Verdict.UNTIMED:
+        return passed and not timed and data.get("port") is not None
+    if data.get("port") is not None and (timed or verdict.accepted):
+        return False
+    return not verdict.accepted or (passed and timed)
 
 
 @settings(repeatable, max_examples=300)

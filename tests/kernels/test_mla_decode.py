@@ -158,14 +158,17 @@ def test_one_wave_takes_all_parts():
     assert found == [(1, 4), (4, 1), (2, 2), (32, 1)]
 
 
-def test_groups_multiply_without_waiting_for_each_product(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("pairs", [0, 1])
+def test_groups_multiply_without_waiting_for_each_product(pairs, tmp_path, monkeypatch, capsys):
     asked = ["32x16x16x4096-bf16", "2x2x5x100-fp16-ragged"]
-    request = {"source": str(GROUPS), "definition": FILE.definition.model_dump(mode="json"), "arch": "sm_90a"}
+    source = tmp_path / GROUPS.name
+    source.write_text(re.sub(r"^PAIRS = \d$", f"PAIRS = {pairs}", GROUPS.read_text(), count=1, flags=re.MULTILINE))
+    request = {"source": str(source), "definition": FILE.definition.model_dump(mode="json"), "arch": "sm_90a"}
     (tmp_path / "request.json").write_text(json.dumps({**request, "workloads": asked}))
     assert cuda_compile.main(tmp_path) == 0, capsys.readouterr().out
     reports = list(map(Resources.model_validate, json.loads((tmp_path / "resources.json").read_text())))
     assert {report.spill_bytes for report in reports} == {0}
-    assert sum("cluster 2" in note for report in reports for note in report.notes) == 1
+    assert sum("cluster 2" in note for report in reports for note in report.notes) == pairs
     assert not any("will not launch" in note for report in reports for note in report.notes)
     listings = [one.read_text() for one in tmp_path.glob("decode*.sass")]
     assert len(listings) == 2

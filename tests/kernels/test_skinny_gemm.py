@@ -160,4 +160,4 @@ def test_drafts_multiply_on_tensor_cores_without_spilling(path, tmp_path, monkey
         assert "will not launch" not in notes
         if path.parent.name == "cuda":
             assert "UTMALDG x0" not in notes
-        assert report.shared_bytes > 96 * 1024, "the ring is shallow"
+        assert report.shared_bytes > 80 * 1024, "the ring is shallow"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from warpsmith.core.port.check import LaunchFigures
 from warpsmith.port.advice import advise_constants
-from warpsmith.port.models import LaunchFigures
 
 
 def at(warps: int, **changes: object) -> LaunchFigures:

@@ -14,7 +14,7 @@ from warpsmith.core.text import Tell
 from warpsmith.errors import BadDefinition, MachineLacks, Misuse
 from warpsmith.interchange.create import check_operator_name
 from warpsmith.lab.calibration import measurement
-from warpsmith.lab.machine import device_lease, hardware
+from warpsmith.lab.machine import device_lease, hardware, identity
 from warpsmith.lab.machine.hardware import HardwarePage
 from warpsmith.lab.operator import definition_file, peers
 from warpsmith.lab.operator.definition_file import DefinitionFile
@@ -23,6 +23,7 @@ from warpsmith.lab.proof.definition_proof import DefinitionProof
 from warpsmith.lab.timing import energy
 from warpsmith.languages import support
 from warpsmith.ledger.git import branch_obstacle
+from warpsmith.port.obstacle import port_obstacle
 from warpsmith.project import Project
 
 
@@ -38,6 +39,7 @@ def define(
     from_scratch: bool = False,
     experiment: bool = False,
     context: str | None = None,
+    port: bool = False,
     **settings: object,
 ) -> Campaign:
     """Start a campaign on a checked definition, with the machine's ceilings and the target's figures.
@@ -53,6 +55,8 @@ def define(
         from_scratch: True for a new version as the baseline, and earlier work hidden from agents.
         experiment: True to withhold half of the knowledge's entries, drawn at random, from the campaign's agents.
         context: machine that measures, by its name among the contexts; None for this one.
+        port: True for a port campaign, which needs no device of the target. A campaign for AMD's devices is one in
+            any case, since nothing is timed on them.
         settings: further fields of the manifest.
 
     Raises:
@@ -65,17 +69,24 @@ def define(
     """
     check_operator_name(op)
     page = hardware.read_target_page(project, target)
-    if context is None:
+    port = port or (context is None and page.target.vendor == "AMD")
+    if port:
+        require_port(language, page, str(settings.get("objective")), context)
+    elif context is None:
         require_machine(language, page, str(settings.get("objective")))
     if not again:
         _refuse_second(project, op, target)
     tell("the definition and its reference")
     file = definition_file.load_definition(project.definition_path(op))
     _require_peers(file, settings.get("peers", ()))
+    if port:
+        _require_interpreted(language, file, tell)
+        settings["port"], settings["minimum_gain"] = True, None
     require_proven(file, tell)
-    if context is None:
-        with device_lease.lease_device(page.target, tell):
-            measurement.ensure_measurement(project, page.target, tell)
+    if port:
+        pass  # nothing is measured
+    elif context is None:
+        _measure_device(project, language, page, tell)
     else:
         settings["context"] = context
         manifest = start.campaign_manifest("none", op, target, language, {}, settings)
@@ -86,6 +97,63 @@ def define(
     if experiment:
         settings["withheld"] = experiments.draw_withheld(project, target)
     return start.start_campaign(project, op, target, language, figures=manifest_figures(page), **settings)
+
+
+def require_port(language: str, page: HardwarePage, objective: str, context: str | None = None) -> None:
+    """Check that a port campaign is possible, and needed.
+
+    Raises:
+        Misuse: there is a device to judge on, or energy is the objective.
+        MachineLacks: no interpreter or compiler here judges the language's versions for the target.
+    """
+    target = page.target
+    if target.kind == "cpu" or context is not None:
+        where = "this machine is one" if target.kind == "cpu" else f"{context} has a device"
+        raise Misuse(
+            f"A port campaign is for a target that is not here, and `{target.id}` is: {where}; omit --port."
+        )
+    if _has_device(page):
+        raise Misuse(f"This machine has a `{target.id}`, which times versions; omit --port.")
+    if objective == "energy":
+        raise Misuse("A port campaign measures no energy; omit --objective.")
+    if obstacle := port_obstacle(language, page):
+        raise MachineLacks(obstacle)
+
+
+def _has_device(page: HardwarePage) -> bool:
+    gpu = identity.visible_gpu()
+    return gpu is not None and identity.matches_target(page.target, gpu.name)
+
+
+def _require_interpreted(language: str, file: DefinitionFile, tell: Tell) -> None:
+    """Tell at which representative workloads the interpreter proves nothing; raises MachineLacks if at all."""
+    spec, chosen = languages.get(language), file.definition.select("representative")
+    distrusted = [reason for workload in chosen if (reason := spec.distrust(file.definition, workload))]
+    if len(distrusted) == len(chosen):
+        raise MachineLacks(
+            f"{distrusted[0]} That holds at each representative workload of {file.definition.name}, so a port"
+            " campaign would check nothing; give the definition one of another type."
+        )
+    for reason in distrusted:
+        tell(f"left out: {reason}")
+
+
+def _measure_device(project: Project, language: str, page: HardwarePage, tell: Tell) -> None:
+    """Measure this machine as a device of the target, if it was not measured yet.
+
+    Raises:
+        MachineLacks: it is no such device; the message names --port if a port campaign is possible.
+    """
+    try:
+        with device_lease.lease_device(page.target, tell):
+            measurement.ensure_measurement(project, page.target, tell)
+    except MachineLacks as error:
+        if _has_device(page) or page.target.kind == "cpu" or port_obstacle(language, page):
+            raise
+        raise MachineLacks(
+            f"{error} Without one, --port opens a port campaign: versions are checked by interpreter and compiler,"
+            " and speed is not judged."
+        ) from error
 
 
 def default_git(project: Project, tell: Tell = lambda _: None) -> str:

@@ -26,6 +26,7 @@ from warpsmith.lab.gate.request import Candidate, Request
 from warpsmith.lab.machine import device_lease, hardware, measurement_store
 from warpsmith.lab.operator import definition_file
 from warpsmith.ledger.store import write_model
+from warpsmith.port.judge import PortJudgement, judge_port
 from warpsmith.project import Project
 
 EVERYTHING: tuple[WorkloadSet, ...] = ("representative", "full")
@@ -59,10 +60,29 @@ def judge_solution(
         BadDefinition: the definition is wrong.
         MachineLacks: the machine cannot judge it, or cannot be reached.
     """
+    if manifest.port:
+        return _judge_port(project, manifest, solution, tell, conditions)
     if manifest.context is not None:
         return send.judge_in_context(project, manifest, solution, conditions, tell)
     with lease_target(project, manifest.target, tell, shared=not conditions.timed):
         return judge_request(lab_request(project, manifest, solution, tell, **vars(conditions)))
+
+
+def _judge_port(
+    project: Project, manifest: Manifest, solution: Solution, tell: Tell, conditions: Conditions
+) -> Evaluation:
+    """Judge a version of a port campaign on this machine's processor, which others may use meanwhile."""
+    judgement = PortJudgement(
+        project=project,
+        file=definition_file.load_definition(project.definition_path(manifest.target_op)),
+        candidate=lab_candidate(solution),
+        page=hardware.read_target_page(project, manifest.target),
+        sets=EVERYTHING if manifest.shapes == "full" else ("representative",),
+        before=conditions.accepted.port if conditions.accepted else None,
+        tell=tell,
+    )
+    with lease_target(project, "cpu", tell, shared=True):
+        return judge_port(judgement)
 
 
 def judge_due_version(campaign: Campaign, tell: Tell = lambda _: None) -> Evaluation:
@@ -158,6 +178,10 @@ def run_final_race(campaign: Campaign, tell: Tell = lambda _: None) -> Evaluatio
         MissingInput: no version was accepted yet.
     """
     state, manifest = read_state(campaign), campaign.manifest
+    if manifest.port:
+        raise Misuse(
+            f"{campaign.name} is a port campaign: nothing is timed, so there is no race; run `warpsmith report`."
+        )
     if state.best_name is None:
         raise MissingInput(f"{campaign.name} has no accepted version yet; run `warpsmith next`.")
     best = solutions.find_solution(campaign.project, manifest.target_op, state.best_name)

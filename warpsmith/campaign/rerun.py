@@ -81,6 +81,10 @@ def compare_evaluations(before: Evaluation, after: Evaluation) -> tuple[Claim, s
         return Claim.UNKNOWN, f"It was judged on {kinds[0]} then and on {kinds[1]} now, which do not compare."
     if before.correct != after.correct:
         return Claim.REFUTED, f"It was {before.status} and is {after.status} now: {after.decision.reason}"
+    if before.port and after.port:
+        old, new = before.decision.verdict, after.decision.verdict
+        claim = Claim.HOLDS if old is new else Claim.REFUTED
+        return claim, f"It was {old} and is {new} now: {after.decision.reason}"
     devices = [evaluation.provenance.machine.device for evaluation in (before, after)]
     if devices[0] != devices[1]:
         return Claim.UNKNOWN, f"It was timed on {devices[0]} then and on {devices[1]} now, which do not compare."

@@ -45,6 +45,8 @@ class CampaignStatus(Model):
     """The kind of device."""
     objective: Objective
     """Objective of the campaign: time or energy."""
+    port: bool
+    """True for a port campaign, whose versions are never timed."""
     rounds: tuple[RoundLine, ...]
     """Closed rounds in order."""
     best: str | None
@@ -83,6 +85,7 @@ def campaign_status(state: CampaignState) -> CampaignStatus:
         op=manifest.target_op,
         target=manifest.target,
         objective=manifest.objective,
+        port=manifest.port,
         rounds=tuple(
             RoundLine(
                 round=record.round,

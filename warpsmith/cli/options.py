@@ -48,6 +48,14 @@ Experiment = Annotated[
         help="Withhold half of the knowledge, drawn at random, from agents, to measure what entries are worth.",
     ),
 ]
+Port = Annotated[
+    bool,
+    typer.Option(
+        "--port",
+        help="Open a port campaign for a target that is not here: versions are interpreted and compiled for it,"
+        " never timed. AMD's targets need no --port.",
+    ),
+]
 MinimumGainPer = Annotated[
     Literal["round", "minute", "usd"],
     typer.Option(help="Cost that --minimum-gain is asked for: a round, or a minute or dollar of it."),

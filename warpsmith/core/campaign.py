@@ -106,6 +106,8 @@ class Manifest(Model):
     """Earlier campaign whose definition was wrong and is mended in this one; absent if there is none."""
     context: Slug | None = Field(default=None, exclude_if=lambda value: value is None)
     """Machine that measures, by its name among the contexts; absent if it is the one with the records."""
+    port: bool = Field(default=False, exclude_if=lambda value: not value)
+    """True for a port campaign: versions are interpreted, and compiled for the target, and nothing is timed."""
     created: Minute
     """Time in UTC."""
 

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from warpsmith.core.base import Minute, Model, Positive, Sha256, Slug
 from warpsmith.core.hardware import Clock, Machine, Noise
+from warpsmith.core.port.check import PortCheck
 from warpsmith.core.trust import Check
 
 GATE_VERSION = 3
@@ -62,13 +63,19 @@ class Verdict(StrEnum):
 
     ACCEPT = "ACCEPT"
     ACCEPT_WITH_NOTE = "ACCEPT_WITH_NOTE"
+    UNTIMED = "UNTIMED"
     ROLLBACK = "ROLLBACK"
     INVALID = "INVALID"
 
     @property
     def accepted(self) -> bool:
-        """True if the version joins the lineage."""
+        """True if the version was timed on its target and joins the lineage; never for UNTIMED."""
         return self in (Verdict.ACCEPT, Verdict.ACCEPT_WITH_NOTE)
+
+    @property
+    def stands(self) -> bool:
+        """True if the campaign goes on from the version: it was accepted, or passed a port campaign's checks."""
+        return self.accepted or self is Verdict.UNTIMED
 
 
 class Interval(Model):
@@ -221,9 +228,19 @@ class Resources(Model):
 
 
 StepName = Literal[
-    "lint", "build", "correctness", "probes", "timing", "plausibility", "conditions", "sanitizers", "decision"
+    "lint",
+    "build",
+    "correctness",
+    "probes",
+    "timing",
+    "plausibility",
+    "conditions",
+    "sanitizers",
+    "compile",
+    "decision",
 ]
-"""Steps of the gate in order; `conditions` are those of another process, which a version that gains must bear."""
+"""Steps of the gate in order; `conditions` are those of another process, which a version that gains must bear, and
+`compile` is the compiler of a port campaign's target."""
 
 
 class Step(Model):
@@ -387,6 +404,8 @@ class Evaluation(Model):
     """Energy of calls; absent if time is the objective."""
     noise: Noise | None = None
     """A/A noise floor that was applied."""
+    port: PortCheck | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Evidence of the target's compiler in a port campaign; absent if the target itself ran the version."""
     decision: Decision
     """Verdict with its reason."""
 
@@ -396,6 +415,10 @@ class Evaluation(Model):
         timed = [r for r in self.results if r.timing is not None]
         if self.decision.verdict.accepted and not (passed and timed):
             raise ValueError("an accepted version must have passed every workload and been timed")
+        if self.decision.verdict is Verdict.UNTIMED and not (passed and self.port):
+            raise ValueError("an UNTIMED version must have passed every workload and been compiled for its target")
+        if self.port and (timed or self.decision.verdict.accepted):
+            raise ValueError("a version that was only compiled for its target has no time and is not accepted")
         if self.aggregates and not passed:
             raise ValueError("an aggregate needs every workload to have passed")
         if self.energy and not passed:

@@ -74,6 +74,13 @@ def write_brief(state: CampaignState) -> DesignTask:
     )
 
 
+PORT_RULES = (
+    "A port campaign: the interpreter grades the version, the target's compiler gets what `run` launches there;"
+    " nothing is timed. Give kernels tensors and numbers; they must not read the environment or the target."
+)
+"""Constraint of a version that no device runs."""
+
+
 def header_files(state: CampaignState) -> list[Path]:
     """List the headers that the version to design includes and that the lab brings; raises as `write_brief`."""
     project, op = state.campaign.project, state.campaign.manifest.target_op
@@ -156,6 +163,8 @@ def _constraints(state: CampaignState, due: Solution, catalog: Catalog) -> Itera
     yield _judged_workloads(state, definition)
     if limits := _limits(state):
         yield limits
+    if state.campaign.manifest.port:
+        yield PORT_RULES
     if state.open.attempts:
         yield attempts.describe_attempts(state.open.attempt_count)
         yield format.plain(f"Its error was {attempts.last_error(state.open.attempts)}", 2 * LONGEST)
@@ -228,7 +237,7 @@ def _limits(state: CampaignState) -> str:
 
 
 def _failed_rounds(state: CampaignState) -> Iterator[str]:
-    failed = [record for record in state.visible if not record.verdict.accepted]
+    failed = [record for record in state.visible if not record.verdict.stands]
     for record in failed[-TRIED:]:
         outcome = "struck" if record.struck else "rolled back"
         yield f"Tried and {outcome} in round {record.round}: {_failure(record)}"

@@ -109,10 +109,14 @@ class DraftsDesigner:
         """Return the lesson of the draft's page, if it has one and the knowledge gate has not refused it."""
         draft, plan, outcome = self._judged(state), state.open.plan, state.open.outcome
         accepted = outcome is not None and outcome.verdict.accepted
-        outcome_text = "accepted" if accepted else "not accepted"
+        untimed = outcome is not None and outcome.verdict.stands and not accepted
+        outcome_text = "accepted" if accepted else "UNTIMED" if untimed else "not accepted"
         if draft is None or plan is None:
             return LessonProposal(action="nothing", text=f"The baseline was {outcome_text}; it tries nothing.")
         teaches = self.read_page(draft).teaches
+        if untimed:
+            reason = f"{draft.name} passed the interpreter and the compiler; nothing is known of its speed."
+            return LessonProposal(action="nothing", text=reason)
         note = teaches.accepted if accepted else teaches.rolled_back
         if note and plan.entries and not refused:
             return LessonProposal(action="refine", entry=plan.entries[0], text=note)

@@ -65,7 +65,7 @@ class RecordedDesigner:
         record = self._turn(state).record
         lesson, recorded = record.lesson, record.outcome.verdict
         verdict = state.open.outcome.verdict if state.open.outcome else recorded
-        if verdict.accepted != recorded.accepted:
+        if (verdict.accepted, verdict.stands) != (recorded.accepted, recorded.stands):
             reason = f"The verdict is {verdict}, but {recorded} in the recording: they support no common lesson."
             return LessonProposal(action="nothing", text=reason, tip=None)
         tip = lesson.tip and lesson.tip.model_copy(

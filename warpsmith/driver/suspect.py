@@ -49,6 +49,6 @@ def strike_suspect(campaign: Campaign) -> StoredRound | None:
     closed = next((entry.record for entry in current.rounds if entry.record.round == finding.round), None)
     if closed is None or current.open.verdict:
         return None
-    struck = strikes.strike_round(campaign, finding.round, finding.reason) if closed.verdict.accepted else None
+    struck = strikes.strike_round(campaign, finding.round, finding.reason) if closed.verdict.stands else None
     path.unlink()
     return struck

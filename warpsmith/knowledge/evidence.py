@@ -45,6 +45,11 @@ class EvidenceRow(Model):
         """Return the row of one round: geometric means over the
         timed workloads against the previous best version."""
         evaluation = record.evaluation
+        if evaluation.port:
+            config = f"{evaluation.definition}, {record.solution}, {evaluation.port.arch}, compiled only"
+            figures = ", ".join(figure.text for figure in evaluation.port.figures)
+            change = f"{evaluation.decision.verdict}: {figures or evaluation.status}"
+            return cls(config=config, before="-", after="-", change=change, source=source)
         device = evaluation.provenance.machine.device
         config = f"{evaluation.definition}, {record.solution}, {len(evaluation.timed)} workloads, {device}"
         aggregate = evaluation.gain or evaluation.aggregate("reference")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # hooks list the languages at every event, and pydantic is sl
 
     from warpsmith.core.definition import Definition, Workload
     from warpsmith.core.evaluation import Resources
+    from warpsmith.core.port.check import KernelLaunch
 
 Run = Callable[..., Any]
 """`run(*inputs)` returning the outputs, or `run(*inputs, *outputs)` if the definition gives them. Arguments are
@@ -81,6 +82,8 @@ class Listing:
     """True if its source asks for matrix products."""
     block_warps: int | None = None
     """Warps of a block that it is launched with, if known."""
+    blocks: Mapping[str, int] = field(default_factory=dict)
+    """Blocks of its largest launch, by workload; empty if its launches were not recorded."""
 
 
 TraceLanguage = Literal["python", "triton", "cpp"]
@@ -306,5 +309,32 @@ class Relaunches(Protocol):
 
         Raises:
             BuildFailed: the version as it is does not compile.
+            MachineLacks: a tool is missing.
+        """
+
+
+@runtime_checkable
+class ReplaysLaunches(Relaunches, Protocol):
+    """A language with an interpreter that tells what `run` launches, and a compiler that takes exactly that: port
+    campaigns ask for it."""
+
+    def record_launches(self, arch: str) -> None:
+        """Record launches from now on, and show host code a device of `arch`; in the worker process only."""
+
+    def take_launches(self) -> list[KernelLaunch]:
+        """Return the launches since the last call, each once; in the worker process only."""
+
+    def assemble_launches(
+        self,
+        source: Path,
+        definition: Definition,
+        launches: Mapping[str, Sequence[KernelLaunch]],
+        arch: str,
+        folder: Path,
+    ) -> tuple[Listing, ...]:
+        """Compile recorded launches, by workload, and leave the assembly in `folder`; `run` is not called.
+
+        Raises:
+            BuildFailed: a kernel does not compile, or is another one than the interpreter ran.
             MachineLacks: a tool is missing.
         """

@@ -44,8 +44,9 @@ def list_fitting(architecture: str | None, languages: Iterable[Language]) -> lis
 def amd_advice(device: str) -> str:
     """Say in one sentence what the lab does for an architecture or a kind of device of AMD's."""
     return (
-        f"Nothing is timed on AMD devices: `warpsmith port OP --to {device}` compiles a version for one, counts "
-        "what it takes and checks its numbers."
+        f"Nothing is timed on AMD devices: `warpsmith start OP --target {device} --language triton` opens a port "
+        f"campaign, and `warpsmith port OP --to {device}` compiles a version; both count what it takes and check "
+        "its numbers."
     )
 
 

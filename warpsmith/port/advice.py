@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from warpsmith.port.models import LaunchFigures
+from warpsmith.core.port.check import LaunchFigures
 
 _LOW = 0.25
 """Share of the resident warps below which latency is hard to hide."""

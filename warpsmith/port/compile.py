@@ -10,6 +10,8 @@ from pathlib import Path
 
 from warpsmith import files, languages
 from warpsmith.core.base import this_minute
+from warpsmith.core.definition import Definition
+from warpsmith.core.port.check import LaunchFigures
 from warpsmith.core.text import Tell
 from warpsmith.errors import Misuse
 from warpsmith.lab.machine import hardware, identity, provenance
@@ -18,7 +20,7 @@ from warpsmith.languages.base import BuildFailed, Listing, Relaunches
 from warpsmith.port import features
 from warpsmith.port.advice import advise_constants
 from warpsmith.port.devices import PortDevice
-from warpsmith.port.models import LaunchFigures, Numerics, Outcome, PortedKernel, PortRecord, PortTarget
+from warpsmith.port.models import Numerics, Outcome, PortedKernel, PortRecord, PortTarget
 from warpsmith.port.versions import PortVersion
 from warpsmith.profiling.assembly import inspect, notices
 from warpsmith.profiling.assembly.models import CompiledKernel, kernel_occupancy
@@ -125,12 +127,12 @@ def _compile_target(
             workloads = definition.select("representative")
             settings = compiler.assemble_relaunches(source, definition, workloads, device.arch, Path(folder))
         except BuildFailed as error:
-            refusal = {**facts, "outcome": "does not compile", "error": _first_lines(error)}
+            refusal = {**facts, "outcome": "does not compile", "error": first_lines(error)}
             return [], PortTarget.model_validate(refusal)
         kernels = [
             [inspect.read_assembly(each, source, request.project) for each in listing] for listing in settings
         ]
-        notes = _notes(kernels[0], settings[0], request, device.arch)
+        notes = describe_notices(kernels[0], settings[0], request.solution.language, device.arch, definition)
     ported = tuple(_ported_kernel(kernel, kernels[1:], device) for kernel in kernels[0])
     fitting = {**facts, "outcome": _outcome(ported), "kernels": ported, "notes": notes}
     return kernels[0], PortTarget.model_validate(fitting)
@@ -139,14 +141,14 @@ def _compile_target(
 def _ported_kernel(
     kernel: CompiledKernel, changed: Sequence[Sequence[CompiledKernel]], device: PortDevice
 ) -> PortedKernel:
-    own = _launch_figures(kernel, device)
+    own = launch_figures(kernel, device)
     variants = [
         figures
         for setting in changed
         for other in setting
         if (other.name, _specialisation(other)) == (kernel.name, _specialisation(kernel))
         and set(other.workloads) & set(kernel.workloads)
-        and (figures := _launch_figures(other, device)) != own
+        and (figures := launch_figures(other, device)) != own
         and (figures.num_warps, figures.num_stages) != (own.num_warps, own.num_stages)
     ]
     variants = list(dict.fromkeys(variants))
@@ -162,7 +164,8 @@ def _ported_kernel(
     )
 
 
-def _launch_figures(kernel: CompiledKernel, device: PortDevice) -> LaunchFigures:
+def launch_figures(kernel: CompiledKernel, device: PortDevice) -> LaunchFigures:
+    """Return the figures of a compiled kernel on a device."""
     occupancy = kernel_occupancy(kernel, device.limits) if device.limits else None
     stages = _STAGES.search(kernel.variant)
     widths: Counter[int] = notices.access_widths(kernel, "global loads")
@@ -185,12 +188,16 @@ def _outcome(kernels: Sequence[PortedKernel]) -> Outcome:
     return "spills" if any(kernel.own.spill_bytes for kernel in kernels) else "transfers"
 
 
-def _notes(
-    kernels: Sequence[CompiledKernel], listings: Sequence[Listing], request: PortRequest, arch: str
+def describe_notices(
+    kernels: Sequence[CompiledKernel],
+    listings: Sequence[Listing],
+    language: str,
+    arch: str,
+    definition: Definition,
 ) -> list[str]:
     """Return the notices, each with the kernels that it is true of."""
     contexts = [
-        KernelContext(kernel, listing, request.solution.language, arch, request.file.definition)
+        KernelContext(kernel, listing, language, arch, definition)
         for kernel, listing in zip(kernels, listings, strict=True)
     ]
     lines = []
@@ -212,7 +219,7 @@ def _specialisation(kernel: CompiledKernel) -> str:
     return _OPTIONS.sub("", kernel.variant)
 
 
-def _first_lines(error: BuildFailed) -> str:
+def first_lines(error: BuildFailed) -> str:
     """Return the compiler's first lines, without the fence around them, temporary files and advice."""
     lines = [line.strip() for line in str(error).splitlines()[1:] if line.strip() not in ("", "```", "^")]
     plain = [_TEMPORARY.sub("...", line) for line in lines if not _NOISE.match(line)]

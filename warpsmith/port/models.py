@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from warpsmith.core.base import Minute, Model, Name, Sha256, Slug
+from warpsmith.core.port.check import LaunchFigures
 from warpsmith.profiling.assembly.models import Count
 
 PORT_VERSION = 1
@@ -15,34 +16,6 @@ PORT_VERSION = 1
 Outcome = Literal["transfers", "spills", "needs other constants", "does not compile"]
 """Evidence of the compiler alone on a version and a target: it fits; it fits and spills registers; one of its
 launches asks for more than a block may have; it is refused."""
-
-
-class LaunchFigures(Model):
-    """Figures of a compiled kernel at one setting of its launch options."""
-
-    num_warps: int = Field(ge=1)
-    """Warps of a block."""
-    num_stages: int | None = None
-    """Pipeline stages; null if the kernel has no such option."""
-    registers: int = Field(ge=0)
-    """Registers of a thread; on AMD's GPUs vector registers, accumulators included."""
-    spill_bytes: int = Field(ge=0)
-    """Local or scratch memory of a thread, in bytes."""
-    shared_bytes: int = Field(ge=0)
-    """Shared memory (LDS) of a block, in bytes."""
-    resident_warps: int | None = None
-    """Warps that the resources allow on a multiprocessor; null if the device has no page with its limits."""
-    limit: str = ""
-    """Resource that allows no more: `registers`, `shared memory`, `blocks`, `warps`, `threads of a block`."""
-    load_bits: int | None = None
-    """Bits for a thread of the loads that move most from global memory; null if there is none."""
-    obstacle: str = ""
-    """Reason why it will not launch; empty if it will."""
-
-    @property
-    def resident_blocks(self) -> int | None:
-        """Blocks that the resources allow on a multiprocessor; None if unknown."""
-        return None if self.resident_warps is None else self.resident_warps // self.num_warps
 
 
 class PortedKernel(Model):

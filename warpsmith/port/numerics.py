@@ -35,16 +35,24 @@ def check_numerics(project: Project, file: DefinitionFile, version: PortVersion,
     return summarize_check(judge.judge_version(request))
 
 
+NOTHING_INTERPRETED = "no workload is of a type that the interpreter computes as GPUs do"
+"""Reason why nothing was checked where the interpreter was there."""
+
+
+def count_skipped(evaluation: Evaluation) -> int:
+    """Return the number of workloads at which the interpreter's result proves nothing."""
+    notes = [note for step in evaluation.steps if step.name == "correctness" for note in step.notes]
+    return sum(" skipped: " in note for note in notes)
+
+
 def summarize_check(evaluation: Evaluation) -> Numerics:
     """Summarize an untimed judgement."""
-    notes = [note for step in evaluation.steps if step.name == "correctness" for note in step.notes]
-    skipped = sum(" skipped: " in note for note in notes)
+    skipped = count_skipped(evaluation)
     names = tuple(result.workload for result in evaluation.results if result.status is Status.PASSED)
     if evaluation.correct:
         return Numerics(state="correct", workloads=names, skipped=skipped)
     if not evaluation.results:
-        types = "no workload is of a type that the interpreter computes as GPUs do"
-        reason = types if skipped else evaluation.decision.reason
+        reason = NOTHING_INTERPRETED if skipped else evaluation.decision.reason
         return Numerics(state="unchecked", reason=reason, skipped=skipped)
     # The interpreter runs blocks one after another: a kernel whose blocks wait for each other never ends there.
     late = any(result.status is Status.TIMEOUT for result in evaluation.results)

@@ -65,12 +65,12 @@ def all_evaluations(rounds: Iterable[RoundRecord], final: Evaluation | None) -> 
 
 
 def rolled_back_rounds(rounds: Iterable[RoundRecord]) -> list[RoundRecord]:
-    """Return the rounds whose version was not accepted."""
-    return [r for r in rounds if not r.evaluation.decision.verdict.accepted]
+    """Return the rounds whose version the campaign did not go on from."""
+    return [r for r in rounds if not r.evaluation.decision.verdict.stands]
 
 
 def struck_rounds(rounds: Iterable[RoundRecord]) -> list[RoundRecord]:
-    """Return the rounds whose version was accepted and later removed from the lineage."""
+    """Return the rounds whose version stood and was later removed from the lineage."""
     return [r for r in rounds if r.struck]
 
 
@@ -80,6 +80,11 @@ def verdict_text(record: RoundRecord) -> str:
     tried = f", {record.tried} variants tried" if record.tried > 1 else ""
     mark = ", struck" if record.struck else ", reason unknown" if record.unexplained else ""
     return f"{record.evaluation.decision.verdict}{mark}{attempts}{tried}"
+
+
+def worst_error(evaluation: Evaluation) -> float | None:
+    """Return the largest error over the workloads as a share of its bound; None if nothing was graded."""
+    return max((r.correctness.worst for r in evaluation.results if r.correctness), default=None)
 
 
 def timed_sides(evaluation: Evaluation) -> list[str]:
@@ -214,6 +219,11 @@ def timing_clocks(judged: Iterable[Evaluation]) -> list[str]:
 def not_measured(manifest: Manifest, rounds: Sequence[RoundRecord], final: Evaluation | None = None) -> list[str]:
     """Return, one sentence each, the results that a reader might expect but that were not measured."""
     winner, evaluation = best_round(rounds), reported_evaluation(rounds, final)
+    if manifest.port:
+        return [
+            "Speed: a port campaign times nothing.",
+            "Numbers of the compiled kernels: only the interpreter ran them.",
+        ]
     if winner is None or evaluation is None:
         return ["No version was accepted: there is no best version to measure."]
     return [

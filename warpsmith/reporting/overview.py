@@ -65,6 +65,13 @@ class CampaignRow:
         return facts.best_round(self.rounds)
 
     @property
+    def best_text(self) -> str:
+        """Name of its best version; in a port campaign the last one that passed, marked as UNTIMED."""
+        if self.best is None:
+            return "none yet"
+        return f"{self.best.solution}, UNTIMED" if self.manifest.port else self.best.solution
+
+    @property
     def share(self) -> float | None:
         """Share of the ceiling that the best version reaches."""
         return facts.mean_ceiling_share(self._evaluation) if self._evaluation else None
@@ -82,7 +89,9 @@ class CampaignRow:
 
     @property
     def device(self) -> str | None:
-        """Device on which its best version was measured."""
+        """Device on which its best version was measured; None in a port campaign, which has none."""
+        if self.manifest.port:
+            return None
         return self._evaluation.provenance.machine.device if self._evaluation else None
 
     @property
@@ -144,7 +153,7 @@ class CampaignRow:
 def light_record(record: RoundRecord, best: RoundRecord | None) -> RoundRecord:
     """Return a record without what no overview shows of it: its profiles, and its figures unless it is the best.
 
-    Failures stay, and of an accepted version one timed result, without which its record would not be valid.
+    Failures stay, and of a version that stands one result, without which its record would not be valid.
     """
     bare = record.model_copy(update={"profile": None, "profile_after": None, "draw": None, "spent": ()})
     if record is best:
@@ -153,6 +162,8 @@ def light_record(record: RoundRecord, best: RoundRecord | None) -> RoundRecord:
     results = [result for result in evaluation.results if result.status is not Status.PASSED]
     if evaluation.decision.verdict.accepted:
         results = [result for result in evaluation.results if result.timing is not None][:1]
+    elif evaluation.decision.verdict.stands:
+        results = list(evaluation.results[:1])
     empty = dict.fromkeys(("steps", "trust", "resources", "representative", "aggregates", "unseen"), ())
     others: dict[str, object] = {"results": tuple(results), "absent": {}, "energy": None, "noise": None}
     if best and evaluation.provenance.machine == best.evaluation.provenance.machine:  # one copy of it is enough
@@ -183,7 +194,8 @@ def leading_rows(
         to the roofline is chosen.
     """
     leading: dict[tuple[str, str], CampaignRow] = {}
-    for row in sorted(rows, key=lambda row: row.manifest.campaign):
+    timed = (row for row in rows if not row.manifest.port)  # nothing is known of the speed of the others
+    for row in sorted(timed, key=lambda row: row.manifest.campaign):
         key = (row.manifest.target_op, row.manifest.target)
         best = (best_versions or {}).get(key)
         if key not in leading or _rank(row, best) > _rank(leading[key], best):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _MARKERS = {
     Verdict.ACCEPT: ("o", "#1b7f4d"),
     Verdict.ACCEPT_WITH_NOTE: ("s", "#b38600"),
+    Verdict.UNTIMED: ("d", "#6b6b6b"),
     Verdict.ROLLBACK: ("x", "#b3261e"),
     Verdict.INVALID: ("+", "#6b6b6b"),
 }

@@ -90,6 +90,12 @@ def _headline(manifest: Manifest, rounds: Sequence[RoundRecord], final: Evaluati
     counts += f", {len(struck)} struck" if (struck := facts.struck_rounds(rounds)) else ""
     by = ", by energy" if manifest.objective == "energy" else ""
     yield f"{manifest.target_op} on {manifest.target}{by}: {manifest.campaign}, {counts}"
+    if manifest.port:
+        yield "a port campaign: versions were interpreted and compiled, and no version is accepted by it"
+        if best is not None:
+            yield f"passed last: {best.solution} (round {best.round}): {best.evaluation.decision.reason}"
+            yield f"trust {trust.full_text(best.evaluation.trust)}"
+        return
     if best is None or evaluation is None:
         yield "No version was accepted."
         return

@@ -88,7 +88,10 @@ class CampaignHistory:
 
     @property
     def reported(self) -> tuple[Evaluation, Citation, tuple[str, ...]] | None:
-        """Evaluation of the best version, its record, and the keys that lead to it there; None without one."""
+        """Evaluation of the best version, its record, and the keys that lead to it there; None without one, and in
+        a port campaign, which times nothing."""
+        if self.row.manifest.port:
+            return None
         evaluation, best = facts.reported_evaluation(self.rounds, self.row.final), self.row.best
         if evaluation is None or best is None:
             return None

@@ -9,6 +9,7 @@ from warpsmith import files
 from warpsmith.campaign.evidence import agent_texts, stored_evaluations, toolchain
 from warpsmith.campaign.evidence.stored_evaluations import StoredEvaluation
 from warpsmith.campaign.history import journal
+from warpsmith.campaign.history.records import misplaced_verdict
 from warpsmith.campaign.history.store import Campaign
 from warpsmith.core.base import Model
 from warpsmith.core.evaluation import GATE_VERSION
@@ -67,6 +68,9 @@ def check_campaign(campaign: Campaign) -> CampaignCheck:
     findings, changed, older = check_evaluations(project, judged, best)
     rounds = [stored.stored_round for stored in judged if stored.stored_round]
     stale += [*findings, *(fault for fault in faults if isinstance(fault, Stale)), *_vanished_parts(campaign)]
+    for stored in rounds:
+        if fault := misplaced_verdict(campaign.manifest, stored.record.evaluation):
+            stale.append(Stale(path=project.relative(stored.path), message=f"{campaign.name} {fault}."))
     for path, fault in campaign.ledger.signature_faults(rounds):
         stale.append(signature_finding(project, path, fault))
     return CampaignCheck(

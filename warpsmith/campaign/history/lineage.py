@@ -40,7 +40,8 @@ def rounds_on_branch(campaign: Campaign) -> list[CommittedRound]:
 
 
 def sync_branch(campaign: Campaign) -> list[str]:
-    """Commit the accepted rounds that the branch lacks, in order, then the strikes; return one sentence each.
+    """Commit the rounds whose versions stand and that the branch lacks, in order, then the strikes; return one
+    sentence each.
 
     A branch that does not exist yet begins at HEAD. A second call changes nothing.
 
@@ -58,7 +59,7 @@ def sync_branch(campaign: Campaign) -> list[str]:
             tip = git.commit(ref)
         committed = {commit.sha256 for commit in _find_commits(git, campaign, tip)}
         struck = {commit.sha256 for commit in _find_commits(git, campaign, tip, "Struck")}
-        pending = [r for r in rounds if r.record.verdict.accepted and r.sha256 not in committed]
+        pending = [r for r in rounds if r.record.verdict.stands and r.sha256 not in committed]
         pending += [r for r in rounds if r.record.struck and r.sha256 in committed and r.sha256 not in struck]
         if not pending:
             return actions
@@ -118,6 +119,7 @@ def _message(campaign: Campaign, stored: StoredRound) -> str:
     record, manifest = stored.record, campaign.manifest
     language, version = solutions.parse_version_name(record.solution)
     gain = "baseline" if record.outcome.gain is None else f"{record.outcome.gain:+.1%}".replace("%", " %")
+    gain = "UNTIMED" if record.evaluation.port else gain
     gain += " in joules a call" if record.evaluation.energy and record.outcome.gain is not None else ""
     paragraphs = [
         f"Hypothesis: {record.plan.hypothesis}",

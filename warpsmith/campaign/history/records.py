@@ -11,7 +11,8 @@ from typing import TypeAlias
 from pydantic import ValidationError
 
 from warpsmith import files
-from warpsmith.core.campaign import RoundRecord, Strike
+from warpsmith.core.campaign import Manifest, RoundRecord, Strike
+from warpsmith.core.evaluation import Evaluation
 from warpsmith.core.text import describe_error
 from warpsmith.errors import MissingInput
 from warpsmith.ledger.store import (
@@ -124,9 +125,23 @@ def seal_strike(stored: StoredRound) -> bool:
 
 
 def best_round(rounds: Iterable[RoundRecord]) -> RoundRecord | None:
-    """The last round whose version joined the lineage and was not struck since; None if there is none."""
-    accepted = [record for record in rounds if record.verdict.accepted]
-    return accepted[-1] if accepted else None
+    """The last round whose version the campaign goes on from and that was not struck since; None if there is none.
+
+    In a port campaign that is the last version that passed: nothing is known of its speed.
+    """
+    standing = [record for record in rounds if record.verdict.stands]
+    return standing[-1] if standing else None
+
+
+def misplaced_verdict(manifest: Manifest, evaluation: Evaluation) -> str | None:
+    """Say why a verdict cannot be one of a campaign: only port campaigns have UNTIMED ones, and they accept
+    nothing; None if it can."""
+    verdict = evaluation.decision.verdict
+    if manifest.port and verdict.accepted:
+        return f"is a port campaign, which times nothing, and has the verdict {verdict}"
+    if not manifest.port and evaluation.port is not None:
+        return "is no port campaign, and has a verdict on a version that no device ran"
+    return None
 
 
 def has_content(path: Path, sha256: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -105,18 +105,20 @@ def due_solution(
     lost: Sequence[JournalLine] = (),
     *,
     from_scratch: bool = False,
+    left_out: Collection[str] = (),
 ) -> Solution:
     """Choose the version that the open round works on.
 
     A baseline takes an existing version that this campaign has not judged: one that no campaign has recorded, else
     the last of `proven` (best versions of earlier campaigns), else the latest. Every other round takes a new
     version. A version of a `lost` verdict was judged too. A baseline `from_scratch` takes none that a campaign
-    has recorded.
+    has recorded. None of `left_out` is taken: versions that were judged without a device.
     """
     judged = {stored.record.solution for stored in rounds} | {line.solution or "" for line in lost}
     numbers = [parse_version_name(name)[1] for name in judged if name.startswith(f"{language}/")]
     following = max([next_version(project, op, language), *(number + 1 for number in numbers)])
-    existing = [f"{language}/v{version}" for version in list_versions(project, op, language)]
+    names = [f"{language}/v{version}" for version in list_versions(project, op, language)]
+    existing = [name for name in names if name not in left_out]
     chosen = f"{language}/v{following}"
     if records.best_round(stored.record for stored in rounds) is None and existing:
         newest = [existing[-1]] if parse_version_name(existing[-1])[1] >= following else []
@@ -133,7 +135,7 @@ def find_duplicate(solution: Solution, rounds: Sequence[StoredRound]) -> StoredR
     own = source_fingerprint(language, solution.path)
     for stored in rounds:
         record = stored.record
-        rejected = not record.verdict.accepted and not _lost_to_struck(record, rounds)
+        rejected = not record.verdict.stands and not _lost_to_struck(record, rounds)
         same_language = record.solution.startswith(f"{solution.language}/")
         relevant = same_language and (rejected or record is best)
         if relevant and _recorded_fingerprint(language, stored, solution.path.parents[1]) == own:
@@ -157,7 +159,7 @@ def refuse_duplicate(solution: Solution, rounds: Sequence[StoredRound]) -> None:
 def describe_duplicate(same: StoredRound) -> str:
     """Describe the version that a duplicate repeats."""
     record = same.record
-    fate = "struck" if record.struck else "the best version" if record.verdict.accepted else "rolled back"
+    fate = "struck" if record.struck else "the best version" if record.verdict.stands else "rolled back"
     return f"it differs at most in comments and layout from {record.solution}, {fate} in round {record.round}"
 
 

@@ -19,6 +19,7 @@ from warpsmith.campaign.history.manifests import MANIFEST as MANIFEST
 from warpsmith.campaign.history.records import RoundLedger, StoredRound
 from warpsmith.core.base import Model
 from warpsmith.core.campaign import Closure, Manifest, Masks, RoundRecord
+from warpsmith.core.evaluation import Verdict
 from warpsmith.core.spend import Spend, Spending
 from warpsmith.errors import CorruptRecord, LeftOut, Misuse
 from warpsmith.ledger.lock import LOCK, hold_lock
@@ -45,6 +46,10 @@ class Progress(Model):
     """Stop condition that holds, in words; null if none does."""
     accepted: dict[int, str]
     """Versions that joined the lineage and were not struck, by number of the round, in order."""
+    untimed: dict[int, str] = {}
+    """Versions that passed a port campaign's checks and were not struck, by number of the round, in order."""
+    unrun: tuple[str, ...] = ()
+    """Versions that a port campaign judged, whatever the verdict; empty for other campaigns."""
 
 
 @dataclass(frozen=True)
@@ -224,10 +229,12 @@ def read_progress(project: Project, folders: Sequence[Path]) -> list[Progress | 
 
 def measure_progress(campaign: Campaign) -> Progress:
     """Return the progress of a campaign from its records; raises CorruptRecord."""
-    rounds = campaign.records()
+    rounds, port = campaign.records(), campaign.manifest.port
     return Progress(
         stop=stopping.recorded_stop(campaign.manifest, rounds),
-        accepted={record.round: record.solution for record in rounds if record.verdict.accepted},
+        accepted={r.round: r.solution for r in rounds if r.verdict.accepted and not port},
+        untimed={record.round: record.solution for record in rounds if record.verdict is Verdict.UNTIMED},
+        unrun=tuple(record.solution for record in rounds) if port else (),
     )
 
 

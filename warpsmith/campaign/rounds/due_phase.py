@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import Field
 
 from warpsmith import languages
-from warpsmith.campaign.history import forecast, records, solutions
+from warpsmith.campaign.history import drafts, forecast, records, solutions
 from warpsmith.campaign.rounds import attempts, stagnation
 from warpsmith.campaign.rounds.loop import LAST, LOOP, LoopRow, Phase, Who
 from warpsmith.campaign.rounds.state import CampaignState
@@ -47,9 +47,11 @@ def find_due_row(state: CampaignState) -> LoopRow:
         return _row("report")
     if opened.lesson or state.filed_round:
         return _row("close")
+    port = state.campaign.manifest.port
     if state.stop and opened.last() is None and not opened.invalid and not opened.attempts:
-        return _row("report" if state.final or not state.best else "race")
-    rows = [row for row in LOOP if row.name not in LAST and (row.baseline or not state.baseline)]
+        return _row("report" if state.final or not state.best or port else "race")
+    own = [row for row in LOOP if row.name not in LAST and (row.baseline or not state.baseline)]
+    rows = [row for row in own if row.port or not port]
     return next(row for row in rows if not _finished(state, row.name))
 
 
@@ -142,7 +144,24 @@ def _texts(state: CampaignState) -> dict[str, str]:
         "solution_path": project.relative(state.solution.path) if state.solution else "",
         "design_needs": f"the plan, and {best.name}" if best else f"the definition, {definition}",
         "stop": state.stop or "",
+        **(_PORT_NEEDS if campaign.manifest.port else _NEEDS),
+        "raced": "the rounds" if campaign.manifest.port else f"the final race of {best.name if best else ''}",
     }
+
+
+_NEEDS = {
+    "bottleneck": "the profile's bottleneck",
+    "opportunities": "the profile's opportunities",
+    "judged": "the verdict and the profiles before and after",
+}
+"""Inputs of phases in words."""
+
+_PORT_NEEDS = {
+    "bottleneck": "the compiler's figures in the last verdict",
+    "opportunities": "these figures, the machine code",
+    "judged": "the verdict",
+}
+"""The same in a port campaign, which profiles nothing."""
 
 
 def _notes(state: CampaignState, name: str) -> list[str]:
@@ -153,6 +172,7 @@ def _notes(state: CampaignState, name: str) -> list[str]:
     ]
     if name == "design" and state.baseline:
         notes += ["This round is the baseline: a correct version, simple rather than fast.", *_tips(state)]
+        notes += _ported(state)
     if name == "design" and state.solution and state.solution.path.is_file():
         duplicate = solutions.find_duplicate(state.solution, state.rounds)
         if duplicate:
@@ -162,7 +182,15 @@ def _notes(state: CampaignState, name: str) -> list[str]:
     if name == "design" and state.solution:
         path = state.campaign.project.relative(state.solution.path)
         notes.append(f"Once the file stands: `warpsmith judge {path} --campaign {state.campaign.name}`.")
-    if name == "selection" and state.open.profile is None:
+    if name == "lesson" and state.campaign.manifest.port:
+        notes.append("UNTIMED says nothing of speed: claim no gain by it, and refute no entry.")
+    if name in ("selection", "plan") and state.campaign.manifest.port:
+        path, target = state.campaign.project.relative(_best_path(state)), state.campaign.manifest.target
+        notes.append(
+            f"A port campaign: nothing is profiled or timed; `warpsmith assembly {path} --target {target}` shows"
+            " the machine code."
+        )
+    elif name == "selection" and state.open.profile is None:
         path = state.campaign.project.relative(_best_path(state))
         notes.append(
             "The best version was profiled after its verdict, and that profile stands; `warpsmith profile"
@@ -231,6 +259,21 @@ def _tips(state: CampaignState) -> list[str]:
     return (
         ["`warpsmith brief --lessons` prints the lessons of earlier campaigns; read them first."] if pages else []
     )
+
+
+def _ported(state: CampaignState) -> list[str]:
+    """Return a note on the versions that port campaigns left for the target, which may serve as drafts."""
+    manifest, project = state.campaign.manifest, state.campaign.project
+    if manifest.port or manifest.earlier_work == "hidden" or state.solution is None:
+        return []
+    paths = [
+        project.relative(solution.path)
+        for solution in drafts.untimed_versions(project, manifest.target_op, manifest.target)
+        if solution.language == state.solution.language
+    ]
+    due = project.relative(state.solution.path)
+    drafted = f"Versions of port campaigns, never timed: {', '.join(paths)}; copy one to {due} to judge it."
+    return [drafted] if paths else []
 
 
 def _struck(state: CampaignState) -> list[str]:

@@ -32,13 +32,15 @@ def evaluate_outcome(
     verdicts = [record.verdict for record in state.visible]
     return RoundOutcome(
         verdict=verdict,
-        best=f"{evaluation.language}/{evaluation.version}" if verdict.accepted else state.best_name,
+        best=f"{evaluation.language}/{evaluation.version}" if verdict.stands else state.best_name,
         gain=evaluation.gain.speedup - 1 if evaluation.gain else None,
         predicted_gain=plan.predicted_gain,
-        movement=metric_movement(plan, profile_before, profile_after) if profile_before else None,
+        movement=metric_movement(plan, profile_before, profile_after)
+        if profile_before
+        else _port_movement(plan, evaluation),
         stop=stopping.stop_reason(
             state.campaign.manifest,
-            evaluation if verdict.accepted else best_before,
+            evaluation if verdict.stands else best_before,
             len(state.rounds) + 1,
         )
         or _poor_return(state, evaluation),
@@ -65,6 +67,25 @@ def metric_movement(plan: Plan, before: Profile | None, after: Profile | None) -
     alike = before is not None and after is not None and are_comparable(plan.metric, before, after)
     first = before.value(plan.metric) if before else None
     second = after.value(plan.metric) if after and alike else None
+    return _movement(plan, first, second)
+
+
+_PORT_FIGURES = {
+    "spill_bytes": "spill bytes",
+    "registers_per_thread": "registers",
+    "shared_bytes": "shared bytes",
+}
+"""Figure of a port by the metric that a plan may name."""
+
+
+def _port_movement(plan: Plan, evaluation: Evaluation) -> Movement | None:
+    """Return the movement of a metric that the target's compiler states; None for others, and at a baseline."""
+    figures = evaluation.port.figures if evaluation.port else ()
+    figure = next((each for each in figures if each.name == _PORT_FIGURES.get(plan.metric)), None)
+    return None if figure is None or figure.before is None else _movement(plan, figure.before, figure.after)
+
+
+def _movement(plan: Plan, first: float | None, second: float | None) -> Movement:
     predicted = plan.expected_change
     as_predicted = None
     if first is not None and second is not None and predicted:

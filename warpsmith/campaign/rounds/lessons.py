@@ -60,6 +60,8 @@ def prepare_lesson(
         return PreparedLesson.of(gate.prepare_add(project, text, record, when), reason, tip)
     if not entry:
         raise Misuse(f"Name the entry to {action}.")
+    if action == "refute" and campaign.manifest.port:
+        raise Misuse(f"A port campaign times nothing, so its rounds cannot refute `{entry}`; refine it instead.")
     prepare_note = gate.prepare_refine if action == "refine" else gate.prepare_refute
     return PreparedLesson.of(prepare_note(project, entry, text, record, when), reason or text.strip(), tip)
 

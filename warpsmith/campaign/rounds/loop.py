@@ -27,6 +27,8 @@ class LoopRow:
     """Files that exist afterwards."""
     baseline: bool = True
     """False for a row that the baseline round skips."""
+    port: bool = True
+    """False for a row that a port campaign skips, because it needs a device of the target."""
 
 
 LOOP = (
@@ -38,12 +40,13 @@ LOOP = (
         "warpsmith profile {best_path} --campaign {campaign}",
         "{open}/profile.json",
         baseline=False,
+        port=False,
     ),
     LoopRow(
         "selection",
         "SELECT",
         "orchestrator",
-        "the profile's bottleneck",
+        "{bottleneck}",
         'warpsmith select --language LANGUAGE --because "WHY THIS CONTROL LEVEL" --campaign {campaign}',
         "{open}/selection.json",
         baseline=False,
@@ -52,7 +55,7 @@ LOOP = (
         "plan",
         "STRATEGIZE",
         "orchestrator",
-        "the profile's opportunities and the knowledge entries on them",
+        "{opportunities} and the knowledge entries on them",
         'warpsmith plan --hypothesis "..." --category CATEGORY --predict 0.2 --metric METRIC --change 15'
         " --entry ID --campaign {campaign}",
         "{open}/plan.json",
@@ -81,12 +84,13 @@ LOOP = (
         "{solution_path}, judged correct",
         "warpsmith profile {solution_path} --campaign {campaign}",
         "{open}/profile_after.json",
+        port=False,
     ),
     LoopRow(
         "outcome",
         "EVALUATE",
         "lab",
-        "the verdict and the profiles before and after",
+        "{judged}",
         "warpsmith evaluate --campaign {campaign}",
         "{open}/outcome.json",
     ),
@@ -114,12 +118,13 @@ LOOP = (
         "a stop condition: {stop}",
         "warpsmith race --final --campaign {campaign}",
         "{folder}/final.json",
+        port=False,
     ),
     LoopRow(
         "report",
         "REPORT",
         "lab",
-        "the final race of {best}",
+        "{raced}",
         "warpsmith report --campaign {campaign}",
         "{folder}/report.md",
     ),

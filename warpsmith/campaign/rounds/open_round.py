@@ -24,7 +24,9 @@ from warpsmith.core.claims.quantities import Quantities
 from warpsmith.core.evaluation import Evaluation, Verdict
 from warpsmith.core.profile import Profile
 from warpsmith.errors import Misuse
+from warpsmith.lab.machine import hardware
 from warpsmith.ledger.store import RECORD
+from warpsmith.port.obstacle import port_obstacle
 
 REVISABLE = ("profile", "selection", "plan", "profile_after", "outcome")
 """Parts that may be replaced until the next one is written. A verdict and a lesson are final."""
@@ -58,6 +60,11 @@ def version_to_judge(campaign: Campaign) -> Solution:
 
 def version_to_profile(campaign: Campaign) -> tuple[str, Solution]:
     """Return the profile that is due, `profile` or `profile_after`, and its version; raises Misuse."""
+    if campaign.manifest.port:
+        raise Misuse(
+            f"{campaign.name} is a port campaign: no device runs its versions, so none is profiled; `warpsmith"
+            f" assembly FILE --target {campaign.manifest.target}` shows the machine code."
+        )
     state = read_state(campaign)
     name = next((n for n in ("profile", "profile_after") if _is_due(state, n)), "profile")
     _require(state, name)
@@ -89,10 +96,19 @@ def record_selection(campaign: Campaign, selection: Selection) -> None:
     state = read_state(campaign)
     _require(state, "selection")
     texts.refuse_faults(campaign.project, {"reason for the language": selection.because}, round_quantities(state))
+    _refuse_unportable(campaign, selection.language)
     if state.open.profile is None and state.carried_profile:
         campaign.write_part("profile", state.carried_profile)
     solutions.due_solution(campaign.project, campaign.manifest.target_op, selection.language, state.rounds)
     campaign.write_part("selection", selection)
+
+
+def _refuse_unportable(campaign: Campaign, language: str) -> None:
+    """Raise Misuse for a language whose versions a port campaign cannot judge."""
+    if campaign.manifest.port:
+        page = hardware.read_target_page(campaign.project, campaign.manifest.target)
+        if obstacle := port_obstacle(language, page):
+            raise Misuse(obstacle)
 
 
 def record_plan(campaign: Campaign, plan: Plan) -> None:
@@ -337,6 +353,8 @@ def _refuse_unrelated(state: CampaignState, solution: Solution, evaluation: Eval
     judged = (evaluation.definition, evaluation.target, f"{evaluation.language}/{evaluation.version}")
     if judged != due:
         raise Misuse(f"The verdict is of {', '.join(judged)}, but {', '.join(due)} is due; judge that.")
+    if fault := records.misplaced_verdict(manifest, evaluation):
+        raise Misuse(f"{state.campaign.name} {fault}; judge the version again.")
     if not records.has_content(solution.path, evaluation.provenance.solution_sha256):
         raise Misuse(f"{solution.path} changed while it was judged; judge it again.")
     first = state.records[0].evaluation.provenance.definition_sha256 if state.rounds else None

@@ -20,7 +20,7 @@ def assess_stagnation(verdicts: Sequence[Verdict]) -> Stagnation:
     """Assess the verdicts so far, oldest first."""
     newest_first = verdicts[::-1]
     rollbacks = len(list(takewhile(lambda verdict: verdict is Verdict.ROLLBACK, newest_first)))
-    not_improving = len(list(takewhile(lambda verdict: not verdict.accepted, newest_first)))
+    not_improving = len(list(takewhile(lambda verdict: not verdict.stands, newest_first)))
     return Stagnation(
         rollbacks_in_a_row=rollbacks,
         not_improving=not_improving,
@@ -67,9 +67,9 @@ def vain_citations(rounds: Sequence[RoundRecord]) -> list[str]:
 
 
 def _has_effect(record: RoundRecord) -> bool:
-    """Return True if the round was accepted, or the metric of its plan moved as planned."""
+    """Return True if its version stands, or the metric of its plan moved as planned."""
     movement = record.outcome.movement
-    return record.verdict.accepted or bool(movement and movement.as_predicted)
+    return record.verdict.stands or bool(movement and movement.as_predicted)
 
 
 def refuse_plan(stagnation: Stagnation, rounds: Sequence[RoundRecord], plan: Plan, selection: Selection) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from warpsmith.campaign.history import final_race, journal, memory, records, solutions, stopping, store
+from warpsmith.campaign.history import drafts, final_race, journal, memory, records, solutions, stopping, store
 from warpsmith.campaign.history.journal import JournalLine
 from warpsmith.campaign.history.records import StoredRound
 from warpsmith.campaign.history.solutions import Solution
@@ -202,9 +202,11 @@ def _solution(
         return solutions.find_solution(project, op, f"{opened.verdict.language}/{opened.verdict.version}")
     if records.best_round(stored.record for stored in rounds) is None:
         manifest, proven = campaign.manifest, _earlier_best(campaign)
+        unrun = () if manifest.port else drafts.unrun_versions(project, op)
         return solutions.due_solution(
             project, op, manifest.target_language, rounds, proven, lost,
             from_scratch=manifest.earlier_work == "hidden",
+            left_out=unrun,
         )  # fmt: skip
     if opened.selection is None:
         return None
@@ -214,20 +216,25 @@ def _solution(
 def _earlier_best(campaign: Campaign) -> list[str]:
     """List the best versions of the operator's other campaigns for the same target, the newest last.
 
-    A campaign for energy serves only other campaigns for energy.
+    A campaign for energy serves only other campaigns for energy. A port campaign goes on from what was accepted on
+    any target; the last version that passed in an earlier one of its own target comes last.
     """
-    aim = (campaign.manifest.target_op, campaign.manifest.target)
+    manifest = campaign.manifest
     others = [
         other
-        for other in store.list_campaigns(campaign.project)
+        for other in store.list_campaigns(campaign.project, manifest.target_op)
         if other.name != campaign.name
-        and (other.manifest.target_op, other.manifest.target) == aim
-        and other.manifest.objective in ("time", campaign.manifest.objective)
+        and (manifest.port or other.manifest.target == manifest.target)
+        and other.manifest.objective in ("time", manifest.objective)
     ]
     others.sort(key=lambda other: (other.manifest.created, other.name))
     # A campaign with a corrupt record is left out; its own commands report it.
     progress = store.read_progress(campaign.project, [other.folder for other in others])
-    return [list(reached.accepted.values())[-1] for reached in progress if reached and reached.accepted]
+    best = [list(reached.accepted.values())[-1] for reached in progress if reached and reached.accepted]
+    if manifest.port:
+        ported = drafts.untimed_versions(campaign.project, manifest.target_op, manifest.target)
+        best += [solution.name for solution in ported]
+    return best
 
 
 def _numbered(campaign: Campaign, kind: str) -> tuple[Evaluation, ...]:

@@ -29,7 +29,7 @@ def strike_round(campaign: Campaign, number: int, reason: str) -> StoredRound:
     stored = next((stored for stored in state.rounds if stored.record.round == number), None)
     if stored is None:
         raise MissingInput(f"{campaign.name} has no closed round {number}; `warpsmith status` lists them.")
-    if not stored.record.verdict.accepted:
+    if not stored.record.verdict.stands:
         status = "was struck before" if stored.record.struck else "was not accepted"
         raise Misuse(f"Round {number}, {stored.record.solution}, {status}; there is nothing to strike.")
     try:
@@ -48,9 +48,7 @@ def strike_round(campaign: Campaign, number: int, reason: str) -> StoredRound:
 
 def rounds_built_on(campaign: Campaign, struck: RoundRecord) -> list[RoundRecord]:
     """List the rounds in the lineage whose version started from the struck one and may share its fault."""
-    return [
-        record for record in campaign.records() if record.parent == struck.solution and record.verdict.accepted
-    ]
+    return [record for record in campaign.records() if record.parent == struck.solution and record.verdict.stands]
 
 
 def _drop_plan(state: CampaignState) -> None:

@@ -9,7 +9,8 @@ import typer
 
 from warpsmith import termination
 from warpsmith.cli import console, durations
-from warpsmith.cli.options import Context, Experiment, FromScratch, MinimumGain, MinimumGainPer, Target
+from warpsmith.cli.campaign.rounds import port_sentence
+from warpsmith.cli.options import Context, Experiment, FromScratch, MinimumGain, MinimumGainPer, Port, Target
 from warpsmith.errors import AgentStopped, MissingInput, Misuse
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ def optimize_command(
     minimum_gain_per: MinimumGainPer = "round",
     from_scratch: FromScratch = False,
     experiment: Experiment = False,
+    port: Port = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the newest unfinished campaign.")] = False,
     campaign: Annotated[str | None, typer.Option(help="Continue this campaign.")] = None,
 ) -> None:
@@ -105,7 +107,7 @@ def optimize_command(
     replay_options = "".join(f" --{option} {folder}" for option, folder in replay.items() if folder)
     parallel_option = f" --parallel {parallel}" if parallel > 1 else ""
     continue_command = f"warpsmith optimize {op} --designer {designer}{replay_options}{parallel_option}"
-    switches = {"from-scratch": from_scratch or None, "experiment": experiment or None}
+    switches = {"from-scratch": from_scratch or None, "experiment": experiment or None, "port": port or None}
     if resume or campaign:
         options = {"language": language, "context": context, **settings, **switches}
         _refuse_options(options, "The campaign's manifest sets these")
@@ -123,7 +125,8 @@ def optimize_command(
         chosen = _start_campaign(project, op, kind, start_in, settings, f"{continue_command} --resume")
     if parallel > 1:
         _refuse_unscreened(chosen)
-    define_result = "continued" if resume or campaign else CHECKED
+    checked = "definition checked" if chosen.manifest.port else CHECKED
+    define_result = "continued" if resume or campaign else checked
     _run_campaign(
         chosen,
         create,
@@ -205,6 +208,10 @@ def _refuse_unscreened(campaign: Campaign) -> None:
         raise Misuse(
             f"{campaign.name} is judged in the context {manifest.context}, and --parallel screens versions on"
             " this machine only; omit --parallel."
+        )
+    if manifest.port:
+        raise Misuse(
+            f"{campaign.name} is a port campaign, and --parallel screens versions by time; omit --parallel."
         )
     if manifest.objective == "energy":
         raise Misuse(f"{campaign.name} decides by energy, and --parallel screens by time; omit --parallel.")
@@ -299,6 +306,8 @@ def _run_campaign(
     from warpsmith.reporting import pages, terminal
 
     stderr = console.stderr()
+    if campaign.manifest.port:
+        console.tell(port_sentence(campaign.manifest))
     console.tell(f"{DESIGNERS[name]}; every measurement and every verdict is made now, on this machine.")
     stderr.print(_progress_line("", "DEFINE", f"{campaign.name}: {define_result}"))
     try:
@@ -338,6 +347,8 @@ def _run_rounds(
         current = run(campaign, designer, progress, contenders)
         if current.best is None:
             raise MissingInput(f"{campaign.name} has no accepted version; see {campaign.folder}.")
+        if campaign.manifest.port:
+            return
         with store.hold_campaign(campaign, "final race"):
             lab_requests.run_final_race(campaign, tell)
         stderr.print(_progress_line("", "REPORT", "raced the best version against the reference and every peer"))

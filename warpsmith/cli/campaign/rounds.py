@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 import typer
 
 from warpsmith.cli import console
-from warpsmith.cli.options import CampaignName, Context, Experiment, FromScratch, Json, MinimumGain, MinimumGainPer
+from warpsmith.cli.options import (
+    CampaignName,
+    Context,
+    Experiment,
+    FromScratch,
+    Json,
+    MinimumGain,
+    MinimumGainPer,
+    Port,
+)
 from warpsmith.errors import Misuse
 
 if TYPE_CHECKING:
@@ -16,7 +25,7 @@ if TYPE_CHECKING:
     from warpsmith.campaign.rounds.due_phase import DuePhase
     from warpsmith.campaign.status import CampaignStatus
     from warpsmith.core.base import Model
-    from warpsmith.core.campaign import Tip
+    from warpsmith.core.campaign import Manifest, Tip
 
 M = TypeVar("M", bound="Model")
 
@@ -61,6 +70,7 @@ def start_command(
     minimum_gain_per: MinimumGainPer = "round",
     from_scratch: FromScratch = False,
     experiment: Experiment = False,
+    port: Port = False,
     peer: Annotated[
         list[str] | None,
         typer.Option(
@@ -71,7 +81,12 @@ def start_command(
     small_gain: Annotated[float, typer.Option(help="Gain below which the timing is repeated.")] = 0.02,
     max_repeats: Annotated[int, typer.Option(help="Repetitions after which a small gain is ambiguous.")] = 3,
 ) -> None:
-    """Start a campaign: one operator on one target. First the definition is proven, as `warpsmith check` does."""
+    """Start a campaign: one operator on one target. First the definition is proven, as `warpsmith check` does.
+
+    Without a device of the target, --port opens a port campaign; for AMD's devices every campaign is one. Its
+    versions are checked by interpreter and compiler, verdicts are UNTIMED, and nothing is accepted for speed. Exit
+    code 4: there is no such device, or no compiler here makes code for it.
+    """
     from warpsmith.campaign import define
     from warpsmith.campaign.history import forecast
     from warpsmith.execution import contexts
@@ -97,12 +112,23 @@ def start_command(
             from_scratch=from_scratch,
             experiment=experiment,
             context=contexts.chosen_context(project, context),
+            port=port,
             thresholds={"regression": regression, "small_gain": small_gain, "max_repeats": max_repeats},
             **settings,
         )
+    if campaign.manifest.port:
+        console.tell(port_sentence(campaign.manifest))
     console.out(campaign.name)
     console.tell(f"Started {project.relative(campaign.folder)}.")
     tell_next(campaign)
+
+
+def port_sentence(manifest: Manifest) -> str:
+    """Return what a port campaign does and does not judge."""
+    return (
+        f"{manifest.target_op} on {manifest.target}: no such device here, so this is a port campaign: versions are"
+        " checked by interpreter and compiler; speed is not judged."
+    )
 
 
 def campaign_next_command(name: CampaignName = None, as_json: Json = False) -> None:
@@ -199,9 +225,11 @@ def evaluate_command(name: CampaignName = None, as_json: Json = False) -> None:
         console.out_json(outcome)
     else:
         gain = "no gain was measured" if outcome.gain is None else f"gain {outcome.gain:+.1%}"
+        gain = "speed is not judged" if campaign.manifest.port else gain
         predicted = f", predicted {outcome.predicted_gain:+.1%}" if outcome.predicted_gain else ""
         console.out(f"{outcome.verdict}: {gain}{predicted}")
-        console.out(f"best: {outcome.best or 'none yet'}; stop: {outcome.stop or 'no'}")
+        best = "passed last" if campaign.manifest.port else "best"
+        console.out(f"{best}: {outcome.best or 'none yet'}; stop: {outcome.stop or 'no'}")
         tell_next(campaign)
 
 
@@ -480,7 +508,12 @@ def _print_status(campaign: CampaignStatus) -> None:
         share += f", trust {campaign.trust}" if campaign.trust != "full" else ""
     by = ", by energy" if campaign.objective == "energy" else ""
     console.out(f"{campaign.campaign}: {campaign.op} on {campaign.target}{by}, due: {campaign.phase}")
-    console.out(f"  best: {campaign.best or 'none yet'}{share}; stop: {campaign.stop or 'no'}")
+    if campaign.port:
+        console.out(
+            f"  a port campaign: passed last: {campaign.best or 'none yet'}; stop: {campaign.stop or 'no'}"
+        )
+    else:
+        console.out(f"  best: {campaign.best or 'none yet'}{share}; stop: {campaign.stop or 'no'}")
     open_round = ", ".join(campaign.open) or "nothing yet"
     attempts = f"; attempts {campaign.attempts}, none built" if campaign.attempts else ""
     console.out(f"  open round: {open_round}; invalid attempts: {campaign.invalid}{attempts}")

@@ -102,7 +102,7 @@ def finish_with(
     if campaign is not None and not as_json:
         rounds.tell_next(campaign)
     verdict = evaluation.decision.verdict
-    if verdict.accepted:
+    if verdict.stands:
         return
     if verdict is Verdict.INVALID:
         raise typer.Exit(MachineFailed.exit_code)

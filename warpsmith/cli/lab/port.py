@@ -94,8 +94,8 @@ def _choose_versions(project: Project, op: str, name: str, language: str) -> lis
         MissingInput: none was accepted yet, or the named one has no file.
         Misuse: the name is none of a version.
     """
+    from warpsmith.campaign.history.drafts import find_port_version
     from warpsmith.lab.machine import hardware
-    from warpsmith.port import versions
     from warpsmith.use import choice
 
     standing: dict[str, str] = {}
@@ -104,12 +104,12 @@ def _choose_versions(project: Project, op: str, name: str, language: str) -> lis
         for each in accepted if name else accepted[:1]:
             standing.setdefault(each.solution, target)
     if name:
-        return [(versions.find_port_version(project, op, name), standing.get(name))]
+        return [(find_port_version(project, op, name), standing.get(name))]
     if not standing:
         raise MissingInput(
             f"No {language} version of {op} was accepted yet; name one with --version, such as `{language}/v1`."
         )
-    return [(versions.find_port_version(project, op, each), target) for each, target in standing.items()]
+    return [(find_port_version(project, op, each), target) for each, target in standing.items()]
 
 
 def _has_failed(record: PortRecord) -> bool:

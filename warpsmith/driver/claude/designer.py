@@ -182,11 +182,11 @@ class ClaudeDesigner:
         return None
 
     def _review(self, state: CampaignState) -> str:
-        """Return the review of an accepted version, made once a round; empty if the version was not accepted.
+        """Return the review of a version that stands, made once a round; empty if it does not.
 
         If the verdict is SUSPECT, the finding is recorded and the loop strikes the round after it is closed.
         """
-        if state.open.outcome is None or not state.open.outcome.verdict.accepted:
+        if state.open.outcome is None or not state.open.outcome.verdict.stands:
             return ""
         if self._last_review[0] != state.number:
             review = self._request_review(state)

@@ -50,8 +50,9 @@ def review_prompt(state: CampaignState, refused: str) -> str:
     if verdict is None or outcome is None or state.solution is None:
         raise AssertionError("a review comes after an outcome")
     best = solutions.find_solution(project, op, state.best_name).path if state.best_name else None
+    fate = "accepted" if verdict.decision.verdict.accepted else "compiled and interpreted, and never timed,"
     return _page(
-        f"Review {op} {state.solution.name}, which the lab accepted in campaign {campaign.name}.",
+        f"Review {op} {state.solution.name}, which the lab {fate} in campaign {campaign.name}.",
         _lines(
             (
                 f"Version: {project.relative(state.solution.path)}",

@@ -12,7 +12,7 @@ from warpsmith.errors import BadEntry, CorruptRecord, Misuse
 from warpsmith.lab.doctor.models import DoctorRow, Kind
 from warpsmith.lab.doctor.survey import Survey
 from warpsmith.lab.machine import hardware, identity, measurement_store, system
-from warpsmith.languages.base import Language
+from warpsmith.languages.base import Language, ReplaysLaunches
 from warpsmith.languages.shared import tool
 from warpsmith.project import Project
 from warpsmith.temporary import TemporaryFolder
@@ -110,6 +110,8 @@ def _language(survey: Survey, language: Language, served: set[Kind]) -> DoctorRo
     if not usable:
         gap = language.missing("cpu")
         means = "" if gap else "with `--target cpu`, it shows whether a version is correct, but not how fast it is"
+        if not gap and isinstance(language, ReplaysLaunches):
+            means += "; `start --port` judges versions for devices that are not here, by interpreter and compiler"
         finding = gap or f"{version}, no device that it can be timed on"
         return DoctorRow(name=language.name, state="gap", found=finding, means=means)
     return DoctorRow(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from warpsmith.core import gate_rules
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import REFERENCE_MISSES, Correctness, Status
+from warpsmith.core.port.check import KernelLaunch
 from warpsmith.core.trust import Check
 from warpsmith.errors import BadDefinition, MachineFailed
 from warpsmith.lab.gate.late_calls import LateCalls
@@ -55,9 +56,10 @@ class CorrectnessCheck:
         device: str,
         fresh_seed: Callable[[], int],
         interpreted: bool = False,
+        take_launches: Callable[[str, Sequence[KernelLaunch]], None] | None = None,
     ) -> None:
         self._file, self._arenas, self._side, self._device = file, arenas, side, device
-        self._fresh_seed = fresh_seed
+        self._fresh_seed, self._take_launches = fresh_seed, take_launches
         self._late_calls = LateCalls(device)
         turns = input_rules.DISTRIBUTION_TURNS
         self._turns = itertools.cycle(range(turns)) if interpreted else None
@@ -85,7 +87,12 @@ class CorrectnessCheck:
         plain, *others = list_layouts(self._file, workload, self._device)
         if workload.set != "odd" and others:  # each takes as long as a plain one
             others = random.SystemRandom().sample(others, 1)
-        for layout in (plain, *others):
+        if self._take_launches:
+            self._side.launches()  # those of other workloads
+        self._check_layout(self.open_session(workload, plain), plain, notes)
+        if self._take_launches and workload.set == "representative":
+            self._take_launches(workload.name, self._side.launches())
+        for layout in others:
             self._check_layout(self.open_session(workload, layout), layout, notes)
         self._check_other_numbers(workload)
         if self._device != "cpu":

@@ -184,8 +184,7 @@ class _Gate:
             self._lint()
             host = self.host or stack.enter_context(self._new_host())
             self._restock(host)
-            folder = Path(stack.enter_context(TemporaryFolder("build")))
-            builds = self._build(folder)
+            builds = self._build(Path(stack.enter_context(TemporaryFolder("build"))))
             sides = stack.enter_context(self._prepare_sides(host, builds))
             if self.host:
                 stack.callback(self._restock, host)  # for the next judgement, while this one's sides end
@@ -196,8 +195,9 @@ class _Gate:
             solution = sides.running[SOLUTION]
             self.trust += [*solution.isolation, solution.delivery_check(self.device)]
             self.correctness = CorrectnessCheck(
-                self.request.file, sides.arenas, solution, self.device, self._fresh_seed, self.interpreted
-            )
+                self.request.file, sides.arenas, solution, self.device, self._fresh_seed, self.interpreted,
+                self.request.take_launches,
+            )  # fmt: skip
             self._check_correctness(self.correctness)
             self.trust += [*self.correctness.checks, *unseen.missing_shapes(self.request.file, self.drawn)]
             self._probe(self.correctness)
@@ -252,7 +252,8 @@ class _Gate:
     def _prepare_sides(self, host: WorkerHost, builds: dict[str, Build]) -> Sides:
         """Collect every side that this judgement needs; none is started yet."""
         request = self.request
-        sources = {SOLUTION: SideSource(builds[SOLUTION], request.candidate.language, request.limits)}
+        version = request.candidate.language, request.limits, request.recorded_for
+        sources = {SOLUTION: SideSource(builds[SOLUTION], *version)}
         if request.best and BEST in builds:
             best = SideSource(builds[BEST], request.best.language, request.limits)
             sources |= {BEST: best, TWIN: best}
@@ -283,11 +284,10 @@ class _Gate:
         sides.drop(name)
 
     def _check_correctness(self, check: CorrectnessCheck) -> None:
-        definition = self.request.file.definition
         with self._step("correctness") as notes:
             for workload in (*self.odd, *self.timed):
                 self.parts.begin(f"correctness: {workload.name}")
-                if reason := self.interpreted and self.language.distrust(definition, workload):
+                if reason := self.interpreted and self.language.distrust(self.request.file.definition, workload):
                     notes.append(f"{workload.name} skipped: {reason}")
                     continue
                 with self._attribute_failures(workload):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from warpsmith.core.campaign import Objective, Thresholds
 from warpsmith.core.definition import WorkloadSet
 from warpsmith.core.evaluation import GATE_VERSION, Evaluation, Provenance
 from warpsmith.core.hardware import Machine, Measurement
+from warpsmith.core.port.check import KernelLaunch
 from warpsmith.core.text import Tell
 from warpsmith.lab.machine import provenance
 from warpsmith.lab.machine.hardware import HardwarePage
@@ -68,6 +70,10 @@ class Request:
     """Time and memory that the solution may take."""
     budget: TimingBudget | None = None
     """Rounds and seconds for which each workload is timed; None: those of the device."""
+    recorded_for: str = ""
+    """Architecture whose compiler gets what an interpreted version launches; empty: no launches are recorded."""
+    take_launches: Callable[[str, Sequence[KernelLaunch]], None] | None = None
+    """Takes the name of each representative workload, and what plain calls launched there."""
     tell: Tell = lambda _: None
     """Takes lines of progress."""
 

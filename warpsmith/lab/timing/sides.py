@@ -26,6 +26,8 @@ class SideSource:
     """Language of a version."""
     limits: Limits = field(default_factory=Limits)
     """Time and memory that the side may take."""
+    recorded_for: str = ""
+    """Architecture whose compiler gets the launches of an interpreted version; empty: none are recorded."""
 
     @property
     def trusted(self) -> bool:
@@ -130,7 +132,7 @@ def load_side(side: Side, file: DefinitionFile, source: SideSource, arenas: Aren
 
 def _begin_load(side: Side, file: DefinitionFile, source: SideSource, arenas: Arenas, device: str) -> None:
     shared = [arenas.inputs, arenas.outputs[side.name]]
-    side.load(file.definition, source.code, shared, device, source.language)
+    side.load(file.definition, source.code, shared, device, source.language, source.recorded_for)
 
 
 @contextmanager

@@ -94,7 +94,7 @@ class _Observer:
         side = host.start_side(SOLUTION, self.request.limits)
         stack.callback(side.close)
         shared = [arenas.inputs, arenas.outputs[SOLUTION]]
-        side.load(self.request.file.definition, build, shared, self.device, self.language.name, threads)
+        side.load(self.request.file.definition, build, shared, self.device, self.language.name, threads=threads)
         side.answer("load")
         return side
 

@@ -25,6 +25,7 @@ from warpsmith import files, languages
 from warpsmith.core import gate_rules
 from warpsmith.core.definition import Definition, Tolerance
 from warpsmith.core.evaluation import Resources, Status
+from warpsmith.core.port.check import KernelLaunch
 from warpsmith.core.text import quote_foreign
 from warpsmith.core.trust import Check
 from warpsmith.errors import CompanionFailed, MachineFailed
@@ -41,6 +42,7 @@ from warpsmith.temporary import TemporaryFolder
 _START_SECONDS = 120.0
 _WATCH_SECONDS = 0.1
 _RESOURCES = TypeAdapter(tuple[Resources, ...])
+_LAUNCHES = TypeAdapter(tuple[KernelLaunch, ...])
 _SPIN_SECONDS = 0.05
 _PRELOADED = ("torch", "warpsmith.lab.workers.worker")
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
@@ -245,10 +247,12 @@ class Side:
         arenas: list[Arena],
         device: str,
         language: str | None = None,
+        recorded_for: str = "",
         threads: int = 0,
     ) -> None:
         """Make the worker open the arenas and load a built solution, or a peer from a definition's file.
 
+        With `recorded_for`, an architecture, an interpreted solution's launches are recorded for its compiler.
         Sides start in parallel: `answer("load")` must follow, and waits until this side has loaded.
         """
         handles, descriptors = zip(*(arena.handle() for arena in arenas), strict=True)
@@ -269,6 +273,7 @@ class Side:
             "threads": threads,
             "arenas": list(handles),
             "side": load_request,
+            "recorded_for": recorded_for,
             "definition": without_tolerance.model_dump(mode="json"),
         }
         self.tell(message, tuple(file for group in descriptors for file in group))
@@ -389,6 +394,15 @@ class Side:
     def is_running(self) -> bool:
         """Return whether its worker was not ended yet."""
         return self._alive
+
+    def launches(self) -> tuple[KernelLaunch, ...]:
+        """Return the kernels that it launched since the last call of this method, as the worker recorded them."""
+        try:
+            return _LAUNCHES.validate_python(self.ask({"do": "launches"}).get("launches"))
+        except ValidationError as error:
+            raise SideFailed(
+                Status.RUNTIME_ERROR, "the worker does not report what it launched", self.name
+            ) from error
 
     def kill(self) -> None:
         """Kill the worker with its process group and keep what it compiled; `close` must follow, and waits."""

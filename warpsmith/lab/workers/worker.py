@@ -30,7 +30,7 @@ from warpsmith.lab.workers import fresh_memory, late_inputs, phase_times, proces
 from warpsmith.lab.workers.arena import TensorPlacement, open_arena
 from warpsmith.lab.workers.channel import Channel, Message
 from warpsmith.lab.workers.fresh_memory import FreshContent
-from warpsmith.languages.base import Build, StoresStamps, SuppressesLaunches
+from warpsmith.languages.base import Build, ReplaysLaunches, StoresStamps, SuppressesLaunches
 
 if TYPE_CHECKING:
     import torch
@@ -95,6 +95,8 @@ class Worker:
             self.build = Build(Path(side["source"]), Path(side["artifact"]), ())
             language = languages.get(side["language"])
             self.state = process_state.read_initial_state(self.device)
+            if message.get("recorded_for") and isinstance(language, ReplaysLaunches):
+                language.record_launches(message["recorded_for"])
             self.run = language.load(self.build, self.definition)
         else:
             self._load_trusted(Path(side["definition"]), side["peer"])
@@ -343,6 +345,12 @@ class Worker:
         report = languages.get(self.language).resources(self.run)
         return {"resources": [resource.model_dump(mode="json") for resource in report]}
 
+    def launches(self, message: Message) -> Message:
+        """Return the launches since the last such message, if the version was loaded to record them."""
+        language: object = languages.get(self.language or "")
+        launches = language.take_launches() if isinstance(language, ReplaysLaunches) else []
+        return {"launches": [launch.model_dump(mode="json") for launch in launches]}
+
     def _record(self, slots: list[int], launch_first: Callable[[], None] = lambda: None) -> str:
         """Capture what is to be launched first and a call of every slot in a CUDA graph.
 
@@ -424,6 +432,7 @@ def serve_grader(channel: Channel) -> None:
         "phases": worker.phases,
         "deliver": worker.deliver,
         "resources": worker.resources,
+        "launches": worker.launches,
         "leave": leave_program,
     }
     while True:

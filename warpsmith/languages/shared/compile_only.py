@@ -178,4 +178,5 @@ def _listing(launch: dict[str, Any], report: Resources, folder: Path) -> Listing
         unaligned=tuple(launch.get("unaligned", ())),
         matrix_product=launch["matrix_product"],
         block_warps=launch.get("block_warps"),
+        blocks=launch.get("blocks", {}),
     )

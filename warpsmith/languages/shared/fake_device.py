@@ -131,10 +131,10 @@ def _driver(arch: str) -> SimpleNamespace:
     )
 
 
-def _torch_cuda(arch: str) -> dict[str, Any]:
-    """Return the functions of torch.cuda that host code calls."""
+def device_properties(arch: str) -> SimpleNamespace:
+    """Return the figures of an architecture's device, as torch.cuda names them."""
     device, capability = DEVICES[arch], divmod(_capability(arch), 10)
-    properties = SimpleNamespace(
+    return SimpleNamespace(
         name=device["name"],
         major=capability[0],
         minor=capability[1],
@@ -147,6 +147,11 @@ def _torch_cuda(arch: str) -> dict[str, Any]:
         max_threads_per_multi_processor=1536 if arch in _FEW_THREADS else 2048,
         L2_cache_size=device["l2"],
     )
+
+
+def _torch_cuda(arch: str) -> dict[str, Any]:
+    """Return the functions of torch.cuda that host code calls."""
+    properties = device_properties(arch)
     return {
         "is_available": lambda: True,
         "device_count": lambda: 1,
@@ -155,8 +160,8 @@ def _torch_cuda(arch: str) -> dict[str, Any]:
         "synchronize": lambda *_: None,
         "current_stream": lambda *_: SimpleNamespace(cuda_stream=0),
         "get_device_properties": lambda *_: properties,
-        "get_device_capability": lambda *_: capability,
-        "get_device_name": lambda *_: device["name"],
+        "get_device_capability": lambda *_: (properties.major, properties.minor),
+        "get_device_name": lambda *_: properties.name,
         "device": nullcontext,
     }
 

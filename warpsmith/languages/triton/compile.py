@@ -8,10 +8,13 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from warpsmith.core.evaluation import Resources
+from warpsmith.core.port.check import KernelLaunch
 from warpsmith.languages.shared.amd_metadata import describe_registers, read_register_use
 from warpsmith.languages.shared.compile_child import (
     CompileRequest,
@@ -33,7 +36,8 @@ from warpsmith.languages.shared.disassembly import (
 )
 from warpsmith.languages.shared.fake_device import AMD_ARCHITECTURES, DEVICES, fake_device, warp_size
 from warpsmith.languages.shared.python_file import execute_file
-from warpsmith.languages.triton.language import launch_knobs
+from warpsmith.languages.triton import launch_recorder
+from warpsmith.languages.triton.language import jit_functions, launch_knobs
 
 _USAGE = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:\d+ LOCAL:(\d+)")
 
@@ -65,6 +69,8 @@ class TritonKernel(NamedTuple):
     kernel: Any
     name: str
     workloads: list[str]
+    blocks: dict[str, int]
+    """Blocks of its largest recorded launch, by workload."""
 
 
 def main(folder: Path) -> int:
@@ -75,21 +81,28 @@ def main(folder: Path) -> int:
     request = read_request(folder)
     if request.arch not in AMD_ARCHITECTURES and write_lack(folder, missing_disassembler()):
         return 1
-    products = _compile_into(folder, request, LaunchChange())
+    options = json.loads((folder / "request.json").read_text())
+    recorded = options.get("launches")
+    own = partial(_compile_launches, request, LaunchChange())
+    products = _compile_into(
+        folder, request, own if recorded is None else partial(_compile_recorded, request, recorded)
+    )
     if products is None:
         return 1
-    if json.loads((folder / "request.json").read_text()).get("relaunches"):
+    if options.get("relaunches"):
         for number, change in enumerate(_CHANGES + (_PRODUCT_CHANGES if products else ()), 1):
             changed = folder / f"change-{number}"
             changed.mkdir()
-            _compile_into(changed, request, change)
+            _compile_into(changed, request, partial(_compile_launches, request, change))
     return 0
 
 
-def _compile_into(folder: Path, request: CompileRequest, change: LaunchChange) -> bool | None:
+def _compile_into(
+    folder: Path, request: CompileRequest, compile_kernels: Callable[[], tuple[Any, list[TritonKernel]]]
+) -> bool | None:
     """Compile into a folder; return whether a kernel is a matrix product, None if the version does not compile."""
     try:
-        module, kernels = _compile_launches(request, change)
+        module, kernels = compile_kernels()
     except Exception as error:
         print_error(request.source, error)
         return None
@@ -128,6 +141,7 @@ def describe_kernel(compiled: TritonKernel, stem: str) -> dict[str, Any]:
         "variant": ", ".join([*words, *_launch_notes(compiled.kernel)]),
         "unaligned": unaligned,
         "block_warps": compiled.kernel.metadata.num_warps,
+        "blocks": compiled.blocks,
         "matrix_product": "tt.dot" in compiled.kernel.asm.get("ttir", ""),
     }
 
@@ -142,7 +156,28 @@ def _compile_launches(request: CompileRequest, change: LaunchChange) -> tuple[An
             kernels.clear()
             module.run(*zero_arguments(request.definition, workload))
             for key, (kernel, name) in kernels.items():
-                compiled.setdefault(key, TritonKernel(kernel, name, [])).workloads.append(workload.name)
+                compiled.setdefault(key, TritonKernel(kernel, name, [], {})).workloads.append(workload.name)
+    return module, list(compiled.values())
+
+
+def _compile_recorded(
+    request: CompileRequest, recorded: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> tuple[Any, list[TritonKernel]]:
+    """Return the version's module, and the kernels of launches that were recorded by workload, each once."""
+    compiled: dict[str, TritonKernel] = {}
+    kernels: dict[str, tuple[Any, str]] = {}
+    with fake_device(request.arch, kernels):
+        module = execute_file(request.source)
+        functions = list(jit_functions(vars(module)))
+        for workload, launches in recorded.items():
+            for launch in map(KernelLaunch.model_validate, launches):
+                kernels.clear()
+                launch_recorder.replay_launch(functions, launch)
+                for key, (kernel, name) in kernels.items():
+                    entry = compiled.setdefault(key, TritonKernel(kernel, name, [], {}))
+                    entry.blocks[workload] = max(entry.blocks.get(workload, 0), launch.blocks)
+    for entry in compiled.values():
+        entry.workloads.extend(entry.blocks)
     return module, list(compiled.values())
 
 

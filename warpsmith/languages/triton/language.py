@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Resources
+from warpsmith.core.port.check import KernelLaunch
 from warpsmith.languages.base import Build, BuildFailed, Listing, Run, SourcePattern, TraceLanguage
 from warpsmith.languages.shared import stamp_table, stamps
 from warpsmith.languages.shared.compile_only import CompileOnly, read_listings
 from warpsmith.languages.shared.fake_device import AMD_ARCHITECTURES, ARCHITECTURES
 from warpsmith.languages.shared.python_file import check_python_file, execute_file, has_cuda_device
 from warpsmith.languages.shared.python_source import lint_python, normalise_python
-from warpsmith.languages.triton import interpreter_fixes, toolchain_key
+from warpsmith.languages.triton import interpreter_fixes, launch_recorder, toolchain_key
 from warpsmith.languages.triton.source import triton_template
 from warpsmith.packages import install_command
 
@@ -143,7 +144,7 @@ class Triton(CompileOnly):
 
     def resources(self, run: Run) -> tuple[Resources, ...]:
         """Return the driver's report of every kernel that was launched; nothing from the interpreter."""
-        functions = _jit_functions(getattr(run, "__globals__", {}))
+        functions = jit_functions(getattr(run, "__globals__", {}))
         reports = (
             _report(function.__name__, kernel) for function in functions for kernel in _loaded_kernels(function)
         )
@@ -173,6 +174,33 @@ class Triton(CompileOnly):
         changes = sorted(folder.glob("change-*"))
         return tuple(listings for path in (folder, *changes) if (listings := read_listings(path)))
 
+    def record_launches(self, arch: str) -> None:
+        """Record launches from now on, and show host code a device of `arch`; in the worker process only."""
+        launch_recorder.record_launches(arch)
+
+    def take_launches(self) -> list[KernelLaunch]:
+        """Return the launches since the last call, each once; in the worker process only."""
+        return launch_recorder.take_launches()
+
+    def assemble_launches(
+        self,
+        source: Path,
+        definition: Definition,
+        launches: Mapping[str, Sequence[KernelLaunch]],
+        arch: str,
+        folder: Path,
+    ) -> tuple[Listing, ...]:
+        """Compile recorded launches, by workload, and leave the assembly in `folder`; `run` is not called.
+
+        Raises:
+            BuildFailed: a kernel does not compile, or is another one than the interpreter ran.
+            MachineLacks: a tool is missing.
+        """
+        recorded = {name: [launch.model_dump() for launch in each] for name, each in launches.items()}
+        folder.mkdir(parents=True, exist_ok=True)
+        self._compile(source, definition, (), arch, folder, launches=recorded)
+        return read_listings(folder)
+
     def environment(self, folder: Path, arch: str) -> dict[str, str]:
         """Return the environment variables of the compiling process."""
         return {"TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(folder / "cache")}
@@ -187,7 +215,7 @@ def launch_knobs(metadata: Any) -> str:  # noqa: ANN401 - triton publishes no ty
     return ", ".join(f"{knob} {getattr(metadata, knob)}" for knob in knobs if hasattr(metadata, knob))
 
 
-def _jit_functions(module: dict[str, Any]) -> Iterator[Any]:
+def jit_functions(module: dict[str, Any]) -> Iterator[Any]:
     """Yield the jitted functions among a module's globals, out of their wrappers."""
     for value in list(module.values()):
         inner = value

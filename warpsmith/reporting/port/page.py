@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from warpsmith import files, languages
+from warpsmith.core.port.check import LaunchFigures
 from warpsmith.port import store
 from warpsmith.port.advice import advise_constants
-from warpsmith.port.models import LaunchFigures, PortedKernel, PortRecord, PortTarget
+from warpsmith.port.models import PortedKernel, PortRecord, PortTarget
 from warpsmith.project import Project
 from warpsmith.reporting import format
 from warpsmith.reporting.format import Md

@@ -35,7 +35,7 @@ class HistoryPoint:
 
     @property
     def fate(self) -> str:
-        """Fate of the version: `accepted`, `noted`, `rolled-back`, `invalid` or `struck`."""
+        """Fate of the version: `accepted`, `noted`, `untimed`, `rolled-back`, `invalid` or `struck`."""
         if self.record.struck:
             return "struck"
         return FATES[self.record.evaluation.decision.verdict]
@@ -44,13 +44,15 @@ class HistoryPoint:
 FATES = {
     Verdict.ACCEPT: "accepted",
     Verdict.ACCEPT_WITH_NOTE: "noted",
+    Verdict.UNTIMED: "untimed",
     Verdict.ROLLBACK: "rolled-back",
     Verdict.INVALID: "invalid",
 }
 """Fate of a version by its verdict."""
 
 SHAPES = {
-    "accepted": "circle", "noted": "square", "rolled-back": "cross", "invalid": "plus", "struck": "diamond",
+    "accepted": "circle", "noted": "square", "untimed": "triangle",
+    "rolled-back": "cross", "invalid": "plus", "struck": "diamond",
 }  # fmt: skip
 """Mark of a version by its fate; colour alone does not tell them apart."""
 

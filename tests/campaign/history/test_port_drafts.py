@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from warpsmith import project as projects
+from warpsmith.campaign.history.drafts import find_port_version
 from warpsmith.errors import MissingInput, Misuse
-from warpsmith.port.versions import find_port_version
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def test_versions_and_drafts(project, name, path):
         ("triton/v4", MissingInput, "kernels/double/triton/v4.py does not exist"),
         ("flydsl/02_rows", MissingInput, "drafts/flydsl/02_rows.py does not exist"),
         ("triton/rows", Misuse, "is no version"),
-        ("toy/01_rows", Misuse, "Unknown language `toy`"),
+        ("klingon/01_rows", Misuse, "Unknown language `klingon`"),
     ],
 )
 def test_names_without_a_file(project, name, error, words):

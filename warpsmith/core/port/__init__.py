@@ -1,0 +1,1 @@
+"""Ports: evidence on versions for devices that are not here."""
