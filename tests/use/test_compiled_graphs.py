@@ -1,4 +1,4 @@
-"""Accepted versions under `torch.compile`: each call is a whole graph, which CUDA graphs may hold."""
+"""Accepted versions under `torch.compile`: each call is one graph, which a CUDA graph may hold."""
 
 from __future__ import annotations
 
