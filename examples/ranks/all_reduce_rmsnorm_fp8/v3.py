@@ -223,13 +223,6 @@ def join_words(low, high, KIND: tl.constexpr):
 
 
 @triton.jit
-def join_bytes(low, high, KIND: tl.constexpr):
-    """Round two numbers to 8 bits each, and put them together."""
-    lower = low.to(KIND).to(tl.uint8, bitcast=True).to(tl.int16)
-    return lower | (high.to(KIND).to(tl.uint8, bitcast=True).to(tl.int16) << 8)
-
-
-@triton.jit
 def as_words(pointer):
     """Return a pointer to words of two numbers; tensors begin at multiples of 16 bytes."""
     return tl.multiple_of(pointer.to(tl.pointer_type(tl.int32)), 16)
@@ -289,8 +282,9 @@ def low_latency_kernel(
     high *= rstd * weight_high
     largest = tl.max(tl.maximum(tl.abs(low), tl.abs(high)), 0)
     scale = tl.maximum(largest * (1 / 448.0), 1 / (448.0 * 512))
-    pairs = join_bytes(low * (1 / scale), high * (1 / scale), q_ptr.dtype.element_ty)
-    tl.store(tl.multiple_of(q_ptr.to(tl.pointer_type(tl.int16)), 16) + row * words + offsets, pairs, mask=mask)
+    q = tl.interleave(low * (1 / scale), high * (1 / scale)).to(q_ptr.dtype.element_ty)
+    columns = tl.arange(0, BLOCK)
+    tl.store(q_ptr + row * cols + columns, q, mask=columns < cols)
     tl.store(scales_ptr + row, scale)
     tl.store(calls_ptr + row, number)
 
