@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 TensorDimension = tuple[int, int]
 """Index of a tensor, and of one of its dimensions."""
@@ -58,3 +60,22 @@ def split_axes(
 def other_size(size: int) -> int:
     """Return another size to try in place of a size."""
     return _OTHER_SIZE if size != _OTHER_SIZE else _OTHER_SIZE + 2
+
+
+@contextmanager
+def contentless_tensors() -> Iterator[None]:
+    """Enter a mode of tensors without content, without gradients, in which a call that fails logs nothing.
+
+    A failure answers whether an operator takes some sizes; PyTorch logs it with its whole trace.
+    """
+    import torch
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    logger = logging.getLogger(FakeTensorMode.__module__)
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        with FakeTensorMode(), torch.no_grad():
+            yield
+    finally:
+        logger.setLevel(level)

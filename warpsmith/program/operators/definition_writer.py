@@ -19,6 +19,7 @@ from warpsmith.interchange.draft import docstring_safe, magnitude_source, python
 from warpsmith.lab.grading import correctness, odd
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.profiling.trace.text import format_duration
 from warpsmith.program.operators import call_form, reference_source
 from warpsmith.program.operators.call_form import CallForm, FormArgument
 from warpsmith.program.operators.models import CallSignature, OperatorRow, ResultSource, WorkloadCalls
@@ -319,7 +320,7 @@ class DefinitionWriter:
         replacements = {
             "@SUBJECT@": f"`{self._row.name}` as {docstring_safe(self._program)} calls it"
             if self._region is None
-            else f"A {self._region.title} of {docstring_safe(self._program)} under torch.compile",
+            else f"{self._region.title.capitalize()} of {docstring_safe(self._program)} under torch.compile",
             "@REFERENCE@": "PyTorch's own operator" if self._region is None else "The region, call by call",
             "@NAMES@": ", ".join(sorted(names)),
             "@DEFINITION@": python_literal(self.definition, self._comments()),
@@ -338,7 +339,7 @@ class DefinitionWriter:
 
     def _comments(self) -> dict[str, str]:
         counts = "\n".join(
-            f"{calls.workload}: {calls.calls:g} calls, {calls.seconds * 1e6:.3g} us"
+            f"{calls.workload}: {calls.calls:g} calls, {format_duration(calls.seconds)}"
             for calls in self.workload_calls
         )
         return {

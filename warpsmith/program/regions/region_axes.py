@@ -120,14 +120,13 @@ class RegionAxes:
     def _run(self, chosen: Sequence[_SizeAxis], sizes: Mapping[str, int]) -> dict[str, Any] | None:
         """Run the reference at these sizes on tensors without content; None if it does not run."""
         import torch
-        from torch._subclasses.fake_tensor import FakeTensorMode
 
         shapes = [list(argument.shapes[0]) for argument in self._form.arguments]
         for axis in chosen:
             for tensor, dimension in axis.dimensions:
                 shapes[tensor][dimension] = sizes[axis.name]
         function = self._source.function(self._axis_sources(chosen), self._size_source(chosen))
-        with FakeTensorMode(), torch.no_grad():
+        with axes.contentless_tensors():
             try:
                 tensors = [
                     torch.empty(shape, dtype=getattr(torch, argument.tensors[0].dtype))

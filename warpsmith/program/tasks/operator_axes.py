@@ -125,13 +125,11 @@ class _Form:
 
     def run(self, shapes: Shapes) -> dict[str, Any] | None:
         """Run a call with these shapes; return None if it fails or has another number of results."""
-        import torch
-        from torch._subclasses.fake_tensor import FakeTensorMode
         from torch.nn.attention import SDPBackend, sdpa_kernel
         from torch.utils.flop_counter import flop_registry
 
         # Attention runs as its matrix products, so that the lengths of their sums can be counted.
-        with FakeTensorMode(), torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
+        with axes.contentless_tensors(), sdpa_kernel(SDPBackend.MATH):
             try:
                 args, kwargs = operator_values.split_arguments(self.operator, self._make_arguments(shapes))
                 with reductions.operation_trace() as lengths:
