@@ -36,7 +36,7 @@ from warpsmith.lab.ranks.correctness_check import LATE_SECONDS, grade_slot
 from warpsmith.lab.ranks.group import SLOTS, RankGroup
 from warpsmith.lab.ranks.rank_host import open_rank_host
 from warpsmith.lab.ranks.shards import change_ranks
-from warpsmith.lab.ranks.timing import RankTimes
+from warpsmith.lab.ranks.timing import time_groups
 from warpsmith.lab.timing import statistics, timing
 from warpsmith.lab.workers.side import Limits, SideFailed, WorkerHost
 from warpsmith.project import find_project
@@ -72,23 +72,18 @@ class Bench:
                 rows[name] = {"error": self._largest_error(workload, self._group(name))}
             except SideFailed as failure:
                 rows[name] = self._failed(name, failure)
-        while groups := {name: self.groups[name] for name in self.sources if "error" in rows[name]}:
-            times = RankTimes(self.file, secrets.randbits(62), lambda _: None)
-            try:
-                times.time_workload(workload, groups)
-            except SideFailed as failure:
-                name = failure.side if failure.side in groups else next(iter(groups))
-                rows[name] = self._failed(name, failure)
-                continue
-            for name, seconds in times.seconds[workload.name].items():
-                rows[name] |= {
-                    "us": statistics.median(seconds) * 1e6,
-                    "spread": statistics.spread(seconds),
-                    "samples": len(seconds),
-                    "issued_ahead": times.ahead.get(workload.name, {}).get(name),
-                }
-            _add_ratios(rows, times.seconds[workload.name], baseline_of(self.file))
-            break
+        groups = {name: self.groups[name] for name in self.sources if "error" in rows[name]}
+        times, failures = time_groups(self.file, workload, groups)
+        rows |= {name: self._failed(name, failure) for name, failure in failures.items()}
+        measured = times.seconds.get(workload.name, {})
+        for name, seconds in measured.items():
+            rows[name] |= {
+                "us": statistics.median(seconds) * 1e6,
+                "spread": statistics.spread(seconds),
+                "samples": len(seconds),
+                "issued_ahead": times.ahead.get(workload.name, {}).get(name),
+            }
+        _add_ratios(rows, measured, baseline_of(self.file))
         return rows
 
     def _group(self, name: str) -> RankGroup:
@@ -138,11 +133,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("communication.json"))
     options = parser.parse_args()
     project = find_project()
-    target = (
-        hardware.read_target_page(project, options.target).target
-        if options.target
-        else hardware.require_local_target(project)
-    )
+    target = hardware.choose_target(project, options.target)
     file = definition_file.load_definition(EXAMPLES / options.op / "definition.py", over_ranks=True)
     if options.ranks != file.definition.ranks:
         file = replace(file, definition=change_ranks(file.definition, options.ranks))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,9 @@ import pytest
 from warpsmith.core.evaluation import Status, Verdict
 from warpsmith.errors import MachineFailed, Misuse
 from warpsmith.lab.operator.inputs import Inputs
-from warpsmith.lab.ranks import correctness_check, gpu_kernels, group, multicast, rank_host, start_gate
+from warpsmith.lab.ranks import correctness_check, gpu_kernels, group, multicast, rank_host, start_gate, timing
 from warpsmith.lab.ranks.group import COPIES, SLOTS, RankGroup
 from warpsmith.lab.ranks.models import RankEvaluation
-from warpsmith.lab.ranks.side_by_side import time_side_by_side
 from warpsmith.lab.ranks.start_gate import GatePage, StartGate
 from warpsmith.lab.workers.side import Limits, WorkerHost
 
@@ -138,11 +138,22 @@ def test_versions_are_timed_side_by_side(file, host: WorkerHost, tmp_path: Path)
         "slow": write_gather(tmp_path / "slow.py", SLOW),
         "wrong": REDTEAM / "attack_no_exchange.py",
     }
-    outcomes = time_side_by_side(file, file.definition.workloads[0], versions, host, Limits(seconds=20))
-    assert min(outcomes["slow"].seconds) > 0.02
-    assert min(outcomes["slow"].seconds) > min(outcomes["fast"].seconds)
-    assert len(outcomes["slow"].seconds) == len(outcomes["fast"].seconds)
-    assert (outcomes["wrong"].status, outcomes["wrong"].seconds) == (Status.INCORRECT_NUMERICAL, ())
+    workload = file.definition.workloads[0]
+    with ExitStack() as stack:
+        groups = {
+            name: stack.enter_context(
+                RankGroup(name, file.definition, [workload], path, path.read_bytes(), host, Limits(seconds=20))
+            )
+            for name, path in versions.items()
+        }
+        times, failures = timing.time_groups(file, workload, groups)
+    seconds = times.seconds[workload.name]
+    assert min(seconds["slow"]) > 0.02
+    assert min(seconds["slow"]) > min(seconds["fast"])
+    assert len(seconds["slow"]) == len(seconds["fast"])
+    assert ({name: each.status for name, each in failures.items()}, seconds.get("wrong", ())) == (
+        {"wrong": Status.INCORRECT_NUMERICAL}, ()
+    )  # fmt: skip
 
 
 def test_a_timed_block_delivers_what_its_calls_left(open_group: Callable[[Path], RankGroup], file) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import secrets
 import time
 from collections.abc import Mapping
 from math import exp, log
@@ -24,6 +25,7 @@ from warpsmith.lab.ranks.group import SLOTS, RankGroup
 from warpsmith.lab.ranks.models import RankTiming
 from warpsmith.lab.timing import statistics, timing
 from warpsmith.lab.timing.session import SOLUTION
+from warpsmith.lab.workers.side import SideFailed
 
 if TYPE_CHECKING:
     import torch
@@ -164,3 +166,25 @@ class _Deal:
         truth = self._truths[slot] or correctness.compute_truth(self._file, self._workload, self._sets[slot])
         self._truths[slot] = truth
         return truth
+
+
+def time_groups(
+    file: DefinitionFile, workload: Workload, groups: Mapping[str, RankGroup], tell: Tell = lambda _: None
+) -> tuple[RankTimes, dict[str, SideFailed]]:
+    """Time groups at a workload in the same rounds, all anew without each one that fails, which is closed.
+
+    Returns:
+        Times of the groups that did not fail, and the failures by name.
+    """
+    left, failures = dict(groups), dict[str, SideFailed]()
+    while True:
+        times = RankTimes(file, secrets.randbits(62), tell)
+        if not left:
+            return times, failures
+        try:
+            times.time_workload(workload, left)
+            return times, failures
+        except SideFailed as failure:
+            name = failure.side if failure.side in left else next(iter(left))
+            left.pop(name).close()
+            failures[name] = failure
