@@ -47,11 +47,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("ranks_redteam.json"))
     options = parser.parse_args()
     project, file = find_project(), small_definition(options.ranks)
-    target = (
-        hardware.read_target_page(project, options.target).target
-        if options.target
-        else hardware.require_local_target(project)
-    )
+    target = hardware.choose_target(project, options.target)
     cases, first = [], None
     with open_rank_host(target, options.ranks) as host:
         machine = identity.identify_machine(target)

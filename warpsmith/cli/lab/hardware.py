@@ -60,7 +60,7 @@ def ceiling_command(
     from warpsmith.project import find_project
 
     project = find_project()
-    chosen = pages.read_target_page(project, target).target if target else pages.require_local_target(project)
+    chosen = pages.choose_target(project, target)
     with (
         console.progress(durations.duration_of(project, f"ceiling {chosen.id}")) as tell,
         device_lease.lease_device(chosen, tell),
@@ -92,7 +92,7 @@ def aa_command(
     from warpsmith.project import find_project
 
     project = find_project()
-    chosen = pages.read_target_page(project, target).target if target else pages.require_local_target(project)
+    chosen = pages.choose_target(project, target)
     devices = false_wins.choose_devices(chosen, parallel)
     with console.progress() as tell:
         earlier, obstacle = false_wins.read_earlier_false_wins(out, chosen, devices, runs) if out else (None, "")

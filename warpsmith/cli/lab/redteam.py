@@ -66,9 +66,7 @@ def redteam_command(
         console.out(tables.redteam_classes(cases))
         return
     project = find_project()
-    chosen = (
-        hardware.read_target_page(project, target).target if target else hardware.require_local_target(project)
-    )
+    chosen = hardware.choose_target(project, target)
     with console.progress() as tell, RedTeam(project, chosen, tell=tell, poor=poor) as team:
         path = out or project.root / ".warpsmith" / "redteam" / _file_name(team.machine, poor)
         results = _earlier_results(team, cases, path)

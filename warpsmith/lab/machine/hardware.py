@@ -125,6 +125,12 @@ def find_local_target(project: Project) -> Target | None:
     return next((target for target in pages if identity.matches_target(target, gpu.name)), None)
 
 
+def choose_target(project: Project, name: str | None) -> Target:
+    """Return the target of a page, or of this machine if none is named; raises as `read_target_page` and
+    `require_local_target`."""
+    return read_target_page(project, name).target if name else require_local_target(project)
+
+
 def require_local_target(project: Project) -> Target:
     """Return the target of this machine.
 
