@@ -32,6 +32,7 @@ from typing import Any
 from warpsmith import files
 from warpsmith.core.base import this_minute
 from warpsmith.errors import WarpsmithError
+from warpsmith.lab.ranks.multicast import MULTICAST_OFF
 from warpsmith.profiling.trace.ranks import report_ranks
 from warpsmith.profiling.trace.read import load_trace
 from warpsmith.program.process import profile_steps
@@ -48,13 +49,6 @@ GRADED = 10
 
 TRACED = 3
 """Steps under the profiler after its own warm-up."""
-
-QUIET_NETWORK = {
-    "NCCL_NVLS_ENABLE": "0",
-    "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1",
-    "NVSHMEM_DISABLE_NVLS": "1",
-}
-"""Environment that leaves NVLink multicast off, which not every rented machine can use."""
 
 
 def main() -> int:
@@ -115,7 +109,7 @@ def _start_ranks(arguments: argparse.Namespace, ranks: int, folder: Path) -> str
         "--steps", str(arguments.steps), f"--program={arguments.program}",
     ]  # fmt: skip
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH", ""))))
-    env = {"OMP_NUM_THREADS": "1", **os.environ, **QUIET_NETWORK, "PYTHONPATH": path}
+    env = {"OMP_NUM_THREADS": "1", **os.environ, **MULTICAST_OFF, "PYTHONPATH": path}
     log = folder / f"log-{ranks}.txt"
     started = time.monotonic()
     with log.open("wb") as output:
@@ -306,7 +300,7 @@ def _describe_setting(options: argparse.Namespace) -> dict[str, Any]:
         "devices": torch.cuda.device_count() if on_gpu else 1,
         "torch": torch.__version__,
         "nccl": ".".join(map(str, torch.cuda.nccl.version())) if on_gpu else None,
-        "environment": QUIET_NETWORK,
+        "environment": MULTICAST_OFF,
         "program": {
             name: value for name, value in vars(options).items() if name not in ("parallel", "shares", "steps")
         },

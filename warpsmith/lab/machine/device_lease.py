@@ -17,6 +17,7 @@ from warpsmith.core.hardware import Target
 from warpsmith.core.text import NoticeLine, Tell
 from warpsmith.errors import MachineLacks
 from warpsmith.lab.machine import identity
+from warpsmith.lab.machine.environment import changed_environment
 from warpsmith.user_state import user_state_folder
 
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -53,15 +54,8 @@ def lease_device(target: Target, tell: Tell = lambda _: None, *, shared: bool = 
 @contextmanager
 def show_device(device: str) -> Iterator[None]:
     """Make a GPU the only one that CUDA and a lease see, or several by commas; nothing changes for `cpu`."""
-    visible = os.environ.get(_VISIBLE)
-    if device != _CPU:
-        os.environ[_VISIBLE] = device
-    try:
+    with changed_environment({} if device == _CPU else {_VISIBLE: device}):
         yield
-    finally:
-        if device != _CPU:
-            os.environ.pop(_VISIBLE, None)
-            os.environ.update({} if visible is None else {_VISIBLE: visible})
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from functools import cache
 from warpsmith.core.hardware import Target
 from warpsmith.core.text import Tell
 from warpsmith.lab.machine import device_lease, identity
+from warpsmith.lab.machine.environment import changed_environment
 from warpsmith.lab.ranks.multicast import MULTICAST_OFF
 from warpsmith.lab.workers.side import WorkerHost
 
@@ -29,16 +30,12 @@ def open_rank_host(target: Target, ranks: int, tell: Tell = lambda _: None) -> I
         with WorkerHost("cpu") as host:
             yield host
         return
-    with device_lease.lease_devices(target, ranks, tell):
-        before = {name: os.environ.get(name) for name in MULTICAST_OFF}
-        os.environ.update(MULTICAST_OFF)
-        try:
-            with WorkerHost("cuda") as host:
-                yield host
-        finally:
-            for name, value in before.items():
-                os.environ.pop(name)
-                os.environ.update({} if value is None else {name: value})
+    with (
+        device_lease.lease_devices(target, ranks, tell),
+        changed_environment(MULTICAST_OFF),
+        WorkerHost("cuda") as host,
+    ):
+        yield host
 
 
 def leased_uuids() -> tuple[str, ...]:
