@@ -89,18 +89,14 @@ def compute_truth(
     """
     correlated |= workload.distribution in ADVERSARIAL or _may_name_few_rows(file.definition, workload)
     call = _BoundTerms(file, workload, inputs, correlated)
-    device = next((tensor.device.type for tensor in inputs.values()), "cpu")
-    axis = rows.find_part_axis(file) if row_parts.exceeds_memory(file, workload, device) else None
     norms: dict[str, list[tuple[float, float]]] = {}
 
     def compute(part: Workload, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         values, bounds = _compute_part(call, part, tensors, norms)
         return values | {f"bound:{name}": bound for name, bound in bounds.items() if bound is not None}
 
-    results = (
-        row_parts.compute_by_rows(file, workload, inputs, axis, compute) if axis else compute(workload, inputs)
-    )
-    row_parts.release_unused(device)
+    results = row_parts.compute_within_memory(file, workload, inputs, rows.find_part_axis, compute)
+    row_parts.release_unused(row_parts.device_of(inputs))
     outputs = file.definition.outputs
     tolerances = {name: file.definition.tolerance_of(name) for name in outputs}
     return Truth(
@@ -491,7 +487,7 @@ def grade_reference(
     for order, results in reference_orders(file, workload, inputs).items():
         grade = grade_outputs(expected, results)
         grades.append(replace(grade, detail=grade.detail and f"{grade.detail}{order and ', '}{order}"))
-    row_parts.release_unused(next((tensor.device.type for tensor in inputs.values()), "cpu"))
+    row_parts.release_unused(row_parts.device_of(inputs))
     return merge_grades(grades)
 
 
@@ -547,9 +543,7 @@ def reference_outputs(
     def compute(part: Workload, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         return call_function(file, file.reference, part, tensors)
 
-    device = next((tensor.device.type for tensor in inputs.values()), "cpu")
-    axis = rows.find_row_axis(file) if row_parts.exceeds_memory(file, workload, device) else None
-    return row_parts.compute_by_rows(file, workload, inputs, axis, compute) if axis else compute(workload, inputs)
+    return row_parts.compute_within_memory(file, workload, inputs, rows.find_row_axis, compute)
 
 
 def choices_are_stable(

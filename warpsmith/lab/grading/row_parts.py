@@ -37,25 +37,29 @@ def exceeds_memory(file: DefinitionFile, workload: Workload, device: str) -> boo
     return needed > _LEAST_BYTES and needed > _ROOM_SHARE * free_bytes(device)
 
 
-def compute_by_rows(
+def compute_within_memory(
     file: DefinitionFile,
     workload: Workload,
     inputs: Tensors,
-    axis: str,
+    find_axis: Callable[[DefinitionFile], str | None],
     compute: Callable[[Workload, Tensors], Tensors],
 ) -> Tensors:
-    """Compute tensors with the outputs' shapes part by part along an axis of rows, and put them together.
+    """Compute tensors with the outputs' shapes: at once, or part by part along an axis of rows if memory is short.
 
     Args:
         file: the definition.
         workload: the whole call.
         inputs: its inputs.
-        axis: an axis of `find_row_axis` or `find_part_axis`.
+        find_axis: `find_row_axis` or `find_part_axis`; it is asked only if memory is short.
         compute: computes the tensors of a part from its workload and inputs; their names are those of outputs,
             perhaps with a prefix before a colon.
     """
-    definition, whole = file.definition, {}
-    size, device = definition.sizes(workload)[axis], next(iter(inputs.values())).device.type
+    device = device_of(inputs)
+    axis = find_axis(file) if exceeds_memory(file, workload, device) else None
+    if axis is None:
+        return compute(workload, inputs)
+    definition, size = file.definition, file.definition.sizes(workload)[axis]
+    whole: Tensors = {}
     for start, length in _split_rows(file, workload, size, device):
         part = {
             name: _narrow(inputs[name], spec, axis, start, length)
@@ -69,6 +73,11 @@ def compute_by_rows(
             _narrow(whole[name], spec, axis, start, length).copy_(result)
         del part, results, result
     return whole
+
+
+def device_of(inputs: Tensors) -> str:
+    """Return the type of the device of a call's inputs; a processor's for a call without any."""
+    return next((tensor.device.type for tensor in inputs.values()), "cpu")
 
 
 def free_bytes(device: str) -> float:
