@@ -75,10 +75,10 @@ def use_scripted_clock(patch: Patch, seconds_of: Callable[[str], float], referen
     wobble = itertools.cycle((0.99, 1.0, 1.01))
     load, call_side = Side.load, Session.call_side
 
-    def load_side(self: Side, definition: Any, code: Build | tuple[Path, str], *rest: Any) -> Any:
+    def load_side(self: Side, definition: Any, code: Build | tuple[Path, str], *rest: Any, **named: Any) -> Any:
         is_version = isinstance(code, Build)
         seconds[self.pid] = seconds_of(Path(code.source).read_text()) if is_version else reference
-        return load(self, definition, code, *rest)
+        return load(self, definition, code, *rest, **named)
 
     def time_block(self: Session, name: str, **_: Any) -> TimedBlock:
         call_side(self, name)

@@ -6,24 +6,10 @@ Python imports this file at its start where its folder is on `PYTHONPATH`; worke
 from __future__ import annotations
 
 import importlib.util
-import inspect
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 SESSION = "warpsmith.lab.timing.session"
-
-
-def _patch(owner: type, name: str, function: Callable[..., object]) -> None:
-    """Set an attribute; its function gets all arguments by position, as the clock's take them."""
-    signature = inspect.signature(getattr(owner, name))
-
-    def call(*arguments: object, **named: object) -> object:
-        bound = signature.bind(*arguments, **named)
-        bound.apply_defaults()
-        return function(*bound.args, **bound.kwargs)
-
-    setattr(owner, name, call if name == "load" else function)
 
 
 class _AfterImport:
@@ -43,7 +29,7 @@ class _AfterImport:
             import session_clock
 
             sys.path.pop(0)
-            session_clock.use_scripted_clock(_patch, lambda source: 1e-3 if "volatile" in source else 1e-4)
+            session_clock.use_scripted_clock(setattr, lambda source: 1e-3 if "volatile" in source else 1e-4)
 
         spec.loader.exec_module = exec_module
         return spec
