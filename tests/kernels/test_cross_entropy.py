@@ -12,6 +12,7 @@ from types import ModuleType
 
 import pytest
 import torch
+from draft_copies import draft_with
 
 from warpsmith.core.evaluation import Resources
 from warpsmith.lab.grading import correctness, near, reference_calls
@@ -160,19 +161,6 @@ def test_quack_declines_the_z_loss(monkeypatch):
     stand_in(monkeypatch, "quack.cross_entropy", cross_entropy_fwd)
     with pytest.raises(NotImplementedError, match="no z-loss"):
         peers.get_peer(FILE, "quack").run(torch.randn(2, 8), torch.tensor([0, 1]), 0.01)
-
-
-def draft_with(folder: Path, path: Path, **constants: int) -> Path:
-    """A copy of a draft with other constants, beside a copy of the definition."""
-    copy = folder / "cross_entropy" / "drafts" / "triton" / path.name
-    copy.parent.mkdir(parents=True)
-    shutil.copy(FOLDER / "definition.py", folder / "cross_entropy")
-    text = path.read_text()
-    for name, value in constants.items():
-        text, count = re.subn(rf"^{name} = \d+$", f"{name} = {value}", text, flags=re.MULTILINE)
-        assert count == 1
-    copy.write_text(text)
-    return copy
 
 
 @pytest.mark.parametrize(

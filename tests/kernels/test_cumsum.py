@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from draft_copies import draft_with
 
 from warpsmith.core.evaluation import Resources
 from warpsmith.lab.grading import correctness
@@ -49,19 +50,6 @@ def test_sums_of_parts_hold_the_bounds(name, distribution):
 @pytest.mark.parametrize("fault", ["narrow", "forgets"])
 def test_what_is_wrong_fails(fault):
     assert graded("5x4097-fp32", **{fault: True}) == "INCORRECT_NUMERICAL"
-
-
-def draft_with(folder: Path, path: Path, **constants: int) -> Path:
-    """A copy of a draft with other constants, beside a copy of the definition."""
-    copy = folder / "cumsum" / "drafts" / "triton" / path.name
-    copy.parent.mkdir(parents=True)
-    shutil.copy(FOLDER / "definition.py", folder / "cumsum")
-    text = path.read_text()
-    for name, value in constants.items():
-        text, count = re.subn(rf"^{name} = \d+$", f"{name} = {value}", text, flags=re.MULTILINE)
-        assert count == 1
-    copy.write_text(text)
-    return copy
 
 
 @pytest.mark.parametrize(

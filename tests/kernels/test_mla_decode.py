@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from draft_copies import draft_with
 
 from warpsmith.core.evaluation import Resources
 from warpsmith.lab import peer_libraries
@@ -161,8 +162,7 @@ def test_one_wave_takes_all_parts():
 @pytest.mark.parametrize("pairs", [0, 1])
 def test_groups_multiply_without_waiting_for_each_product(pairs, tmp_path, monkeypatch, capsys):
     asked = ["32x16x16x4096-bf16", "2x2x5x100-fp16-ragged"]
-    source = tmp_path / GROUPS.name
-    source.write_text(re.sub(r"^PAIRS = \d$", f"PAIRS = {pairs}", GROUPS.read_text(), count=1, flags=re.MULTILINE))
+    source = draft_with(tmp_path, GROUPS, PAIRS=pairs)
     request = {"source": str(source), "definition": FILE.definition.model_dump(mode="json"), "arch": "sm_90a"}
     (tmp_path / "request.json").write_text(json.dumps({**request, "workloads": asked}))
     assert cuda_compile.main(tmp_path) == 0, capsys.readouterr().out
