@@ -83,11 +83,9 @@ def define(
         _require_interpreted(language, file, tell)
         settings["port"], settings["minimum_gain"] = True, None
     require_proven(file, tell)
-    if port:
-        pass  # nothing is measured
-    elif context is None:
+    if context is None and not port:
         _measure_device(project, language, page, tell)
-    else:
+    elif context is not None:  # no port campaign has one
         settings["context"] = context
         manifest = start.campaign_manifest("none", op, target, language, {}, settings)
         send.measure_in_context(project, manifest, tell)

@@ -107,7 +107,7 @@ class RankGroup:
         self.nccl = ""
         """Version of NCCL; empty on a processor."""
         self.ahead: bool | None = None
-        """Whether the last timed block began when all ranks had issued all of its calls; None on a processor."""
+        """True if all ranks had issued all calls of the last timed block when it began; None on a processor."""
         try:
             self._start(source, content, host, workloads)
         except BaseException:

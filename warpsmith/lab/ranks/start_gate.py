@@ -66,7 +66,7 @@ class StartGate:
         os.ftruncate(self.file, PAGE_BYTES)
         self._page = GatePage(self.file)
         self.ahead = True
-        """Whether all ranks had issued all calls of the last block when it began."""
+        """True if all ranks had issued all calls of the last block when it began."""
 
     def close(self) -> None:
         """Close the file; the ranks have their own."""
