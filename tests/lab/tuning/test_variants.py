@@ -80,6 +80,13 @@ def test_a_sweep_that_does_not_fit_its_file(tmp_path: Path, text: str, sweep: di
         list_variants([tmp_path / "a.cpp"], sweep)
 
 
+def test_a_constant_at_the_end_of_a_comparison(tmp_path: Path):
+    """The line after `if n <= TILE:` gives it no value."""
+    (tmp_path / "a.cpp").write_text("TILE = 8\nif n <= TILE:\n    few = 4\n", encoding="utf-8")
+    (variant,) = list_variants([tmp_path / "a.cpp"], {"TILE": (16,)})
+    assert variant.stamped.startswith("TILE = 16\nif n <= TILE:\n    few = 4\n")
+
+
 def test_files_that_are_none(tmp_path: Path):
     with pytest.raises(MissingInput, match=r"gone\.cpp does not exist"):
         list_variants([tmp_path / "gone.cpp"], {})

@@ -132,7 +132,10 @@ def _variants_of(path: Path, name: str, sweep: Mapping[str, Sequence[int]]) -> l
 
 def _find_constant(path: Path, text: str, name: str) -> re.Match[str] | None:
     """Find the only place that gives a constant an integer: `NAME = 4`, `NAME: int = 4`, `#define NAME 4`."""
-    pattern = rf"""(\b{name}\b["']?\s*(?::\s*[\w.]+\s*)?[=:]\s*|\#\s*define\s+{name}\s+\(?)(-?\d+)\b(?!\.\d)"""
+    gap = r"[ \t]*"  # within a line: `if n <= NAME:` gives no value to what the next line begins with
+    assignment = rf"""\b{name}\b["']?{gap}(?::{gap}[\w.]+{gap})?[=:]{gap}"""
+    macro = rf"\#{gap}define[ \t]+{name}[ \t]+\(?"
+    pattern = rf"({assignment}|{macro})(-?\d+)\b(?!\.\d)"
     sites = list(re.finditer(pattern, text))
     if len(sites) > 1:
         lines = ", ".join(str(text.count("\n", 0, site.start()) + 1) for site in sites)

@@ -20,7 +20,7 @@ WARPS = 4
 MANY_WARPS = 16
 FEW_BLOCKS = 264
 """Up to two on each of 132 multiprocessors; then a block has MANY_WARPS."""
-STAGES = 4
+STAGES = 3
 CENTRED = 1
 ROOM = 176 * 1024
 """Bytes of shared memory for the stages of copies; sums take some more."""
