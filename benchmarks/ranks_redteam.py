@@ -39,7 +39,7 @@ HANG_SECONDS, SECONDS = 3.0, 30.0
 
 
 def main() -> None:
-    """Judge all cases and write the record."""
+    """Judge all cases; write the record after each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--target", help="by default this machine's GPU")
     parser.add_argument("--ranks", type=int, default=2)
@@ -48,12 +48,15 @@ def main() -> None:
     options = parser.parse_args()
     project, file = find_project(), small_definition(options.ranks)
     target = hardware.choose_target(project, options.target)
-    cases, first = [], None
+    paths = [path for path in sorted(CASES.glob("*.py")) if not options.only or path.stem in options.only]
+    cases: list[dict[str, Any]] = []
     with open_rank_host(target, options.ranks) as host:
-        machine = identity.identify_machine(target)
-        for path in sorted(CASES.glob("*.py")):
-            if options.only and path.stem not in options.only:
-                continue
+        record = {
+            "measured": this_minute(),
+            "machine": identity.identify_machine(target).model_dump(mode="json"),
+            "ranks": options.ranks,
+        }
+        for path in paths:
             header, started = parse_header(path.read_text()), time.monotonic()
             with tempfile.TemporaryDirectory() as folder:
                 tempfile.tempdir = folder  # an attack leaves a file beside the ranks' folder
@@ -62,26 +65,23 @@ def main() -> None:
                 request = RankRequest(project, file, path, target=target.id, timed=timed, limits=limits)
                 evaluation = judge_ranks(request, host)
                 tempfile.tempdir = None
-            first = first or evaluation
             cases.append(describe_case(path.stem, header, evaluation, time.monotonic() - started))
             print(
-                "{name:28} {expected:9} {outcome:22} {right!s:6} {seconds:5.1f} s  {message}".format(**cases[-1])
+                "{name:28} {expected:9} {outcome:22} {right!s:6} {seconds:5.1f} s  {message}".format(**cases[-1]),
+                flush=True,
             )
-            sys.stdout.flush()
-    wrong = [case["name"] for case in cases if not case["right"]]
-    record = {
-        "measured": this_minute(),
-        "machine": machine.model_dump(mode="json"),
-        "ranks": options.ranks,
-        "devices": first.devices if first else (),
-        "nccl": first.nccl if first else "",
-        "link": first.link if first else "",
-        "wrong": wrong,
-        "cases": cases,
-    }
-    files.write_file(options.out, json.dumps(record, indent=2, default=str) + "\n")
-    print(f"{len(cases) - len(wrong)} of {len(cases)} right; recorded in {options.out}")
-    sys.exit(bool(wrong))
+            record |= {
+                "devices": evaluation.devices,
+                "nccl": evaluation.nccl,
+                "link": evaluation.link,
+                "finished": len(cases) == len(paths),
+                "wrong": [case["name"] for case in cases if not case["right"]],
+                "cases": cases,
+            }
+            files.write_file(options.out, json.dumps(record, indent=2, default=str) + "\n")
+    right = sum(case["right"] for case in cases)
+    print(f"{right} of {len(cases)} right; recorded in {options.out}")
+    sys.exit(right < len(cases))
 
 
 def small_definition(ranks: int) -> DefinitionFile:
