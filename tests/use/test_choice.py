@@ -11,6 +11,7 @@ from campaign_kit import evaluation
 from warpsmith import files
 from warpsmith import project as projects
 from warpsmith.campaign.history.store import Progress
+from warpsmith.core.evaluation import Evaluation
 from warpsmith.core.evidence import Claim
 from warpsmith.errors import CorruptRecord, LeftOut, MissingInput
 from warpsmith.use import choice
@@ -26,7 +27,7 @@ class Record:
         self.digest = choice.definition_file.definition_sha256(shop.project.definition_path("affine"))
         monkeypatch.setattr(choice.store, "read_campaign", lambda project, folder: self.campaigns[folder.name])
         monkeypatch.setattr(choice.store, "read_progress", self.progress)
-        monkeypatch.setattr(choice.final_race, "read_final_race", lambda campaign, best: campaign.final)
+        monkeypatch.setattr(choice.final_race, "read_final_race", self.final_race)
         monkeypatch.setattr(choice.stored_evaluations, "campaign_renewals", lambda campaign: campaign.again)
 
     def judged(self, name, *, digest=None, verdict="ACCEPT", measured="2026-11-21 10:00", **speedups):
@@ -78,6 +79,9 @@ class Record:
             final=final,
             again=again or {},
         )
+
+    def final_race(self, campaign, best):
+        return campaign.final if campaign.final and campaign.final.version == best.evaluation.version else None
 
     def progress(self, project, folders):
         return [self.campaigns[folder.name].progress for folder in folders]
@@ -162,17 +166,25 @@ def test_a_judgement_of_another_definition_says_nothing(record):
     assert (record.best().solution, record.best().record.name) == ("toy/v2", "reruns")
 
 
+def found_wrong(record, name):
+    """A judgement that found a version wrong at an odd size, before anything was timed."""
+    wrong = record.judged(name, verdict="ROLLBACK", small=2.0).model_dump(mode="json")
+    odd = {"workload": "odd", "status": "INCORRECT_NUMERICAL", "message": "off",
+           "correctness": {"calls": 1, "worst": 3.0, "relative_error": 1.0}}  # fmt: skip
+    return Evaluation.model_validate(wrong | {"aggregates": [], "results": [odd]})
+
+
 def test_a_version_that_a_rerun_found_wrong_is_out(record):
-    wrong = record.judged("v1", verdict="ROLLBACK", small=2.0)
-    results = [*wrong.results, {"workload": "odd", "status": "INCORRECT_NUMERICAL", "message": "off",
-                                "correctness": {"calls": 1, "worst": 3.0, "relative_error": 1.0}}]  # fmt: skip
-    wrong = wrong.model_validate(
-        {**wrong.model_dump(mode="json"), "aggregates": [], "results": [
-            one if isinstance(one, dict) else one.model_dump(mode="json") for one in results]}
-    )  # fmt: skip
-    refuted = SimpleNamespace(evaluation=wrong, claim=Claim.REFUTED)
+    refuted = SimpleNamespace(evaluation=found_wrong(record, "v1"), claim=Claim.REFUTED)
     record.campaign("one", record.judged("v1", small=2.0), again={"001": refuted})
     assert record.best() is None
+
+
+def test_a_version_that_the_final_race_found_wrong_leaves_its_place_to_its_parent(record):
+    rounds = (record.judged("v1", small=2.0), record.judged("v2", small=2.1))
+    record.campaign("one", *rounds, final=found_wrong(record, "v2"))
+    assert [version.solution for version in record.ranked()] == ["toy/v1"]
+    assert [v.solution for v in choice.accepted_versions(record.shop.project, "affine", "cpu")] == ["toy/v1"]
 
 
 def test_a_version_that_a_rerun_refuted_leaves_its_place_to_its_parent(record):

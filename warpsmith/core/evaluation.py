@@ -439,6 +439,11 @@ class Evaluation(Model):
         return bool(self.results) and self.status is Status.PASSED
 
     @property
+    def is_wrong(self) -> bool:
+        """True if the version failed at a workload; where the machine failed, nothing is known about it."""
+        return bool(self.results) and self.status not in (Status.PASSED, Status.MACHINE_FAILED)
+
+    @property
     def gain(self) -> Aggregate | None:
         """Mean against the best version that decides: of energy if that is the objective, else of times."""
         return self.energy.aggregate if self.energy else self.aggregate(BEST)

@@ -227,7 +227,7 @@ def not_measured(manifest: Manifest, rounds: Sequence[RoundRecord], final: Evalu
     if winner is None or evaluation is None:
         return ["No version was accepted: there is no best version to measure."]
     return [
-        *_failed_race(final, evaluation),
+        *_failed_race(final, evaluation, winner),
         *_missing_sides(manifest, rounds, winner, evaluation),
         *_missing_steps(evaluation),
         *_missing_profile(winner),
@@ -240,10 +240,16 @@ def _over_reference(evaluation: Evaluation) -> dict[str, float]:
     return {name: comparison.speedup for name, comparison in comparisons.items() if comparison is not None}
 
 
-def _failed_race(final: Evaluation | None, reported: Evaluation) -> list[str]:
+def _failed_race(final: Evaluation | None, reported: Evaluation, winner: RoundRecord) -> list[str]:
     if final is None or final is reported:
         return []
-    return [f"The final race did not pass: {first_failure(final) or final.decision.reason}"]
+    reason = first_failure(final) or final.decision.reason
+    if not final.is_wrong:
+        return [f"The final race did not pass: {reason}"]
+    return [
+        f"**The final race found {winner.solution} wrong**, and `best` takes the version before it. "
+        f"`warpsmith strike {winner.round} --reason REASON` removes it from the lineage. {reason}"
+    ]
 
 
 def _missing_sides(

@@ -104,7 +104,7 @@ def _heads_by_target(project: Project, op: str) -> dict[str, list[_JudgedVersion
     heads_by_target: dict[str, list[_JudgedVersion]] = {}
     campaigns = store.list_campaigns(project, op)
     for campaign, numbers in zip(campaigns, _accepted_numbers(project, campaigns), strict=True):
-        head = _read_judged(campaign, numbers[-1], digest) if numbers else None
+        head = _read_head(campaign, numbers, digest)
         if head is not None:
             heads_by_target.setdefault(campaign.manifest.target, []).append(head)
     return heads_by_target
@@ -122,7 +122,7 @@ def accepted_versions(project: Project, op: str, target: str) -> list[BestVersio
         judged
         for campaign, numbers in zip(campaigns, _accepted_numbers(project, campaigns), strict=True)
         for number in numbers[:-1]
-        if (judged := _read_judged(campaign, number, digest)) is not None
+        if (judged := _read_judged(campaign, number, digest)) is not None and judged.evaluation.correct
     ]
     earlier.sort(key=lambda judged: judged.evaluation.provenance.measured, reverse=True)
     listed = rank_versions(project, op).get(target, [])
@@ -202,6 +202,15 @@ def _accepted_numbers(project: Project, campaigns: Sequence[Campaign]) -> list[l
     return accepted
 
 
+def _read_head(campaign: Campaign, numbers: Sequence[int], digest: str) -> _JudgedVersion | None:
+    """Return the last accepted version that its latest judgement did not find wrong."""
+    for number in reversed(numbers):
+        judged = _read_judged(campaign, number, digest)
+        if judged is None or judged.evaluation.correct:
+            return judged
+    return None
+
+
 def _read_judged(campaign: Campaign, number: int, digest: str) -> _JudgedVersion | None:
     """Return the version of a round; None, with a warning of the class LeftOut, if its record does not read."""
     try:
@@ -212,10 +221,10 @@ def _read_judged(campaign: Campaign, number: int, digest: str) -> _JudgedVersion
 
 
 def _judged_version(campaign: Campaign, stored: StoredRound, digest: str) -> _JudgedVersion | None:
-    """Return a round's version with its latest judgement under this definition; None if that found it wrong."""
+    """Return a round's version with its latest judgement under this definition that timed it or found it wrong."""
     for evaluation, record in _latest_judgements(campaign, stored):
-        if evaluation.provenance.definition_sha256 == digest and evaluation.timed:
-            return _JudgedVersion(stored, evaluation, record) if evaluation.correct else None
+        if evaluation.provenance.definition_sha256 == digest and (evaluation.timed or evaluation.is_wrong):
+            return _JudgedVersion(stored, evaluation, record)
     return None
 
 

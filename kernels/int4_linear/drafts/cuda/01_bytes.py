@@ -1,12 +1,13 @@
 """Integer tensor cores for up to four tokens, bfloat16 ones for more, and a ring of copies for each warp.
 
 Hypothesis: a nibble becomes an operand of the integer product by one AND, where bfloat16 takes a shift, a lop3 and
-a subtraction, so that memory alone is the limit. x becomes three signed bytes under the largest exponent of its
-group; sums of 128 are exact in int32, and the zero point comes in with the sum of x. The 16 warps of a block share
-k. Each copies 16 outputs x 128 k a stage asynchronously and waits for nobody else. The next launch may begin while
-this one ends.
-Predicted: 8.5 to 9.5 us at 1x11008x4096 (floor 5.5), 32 us at 1x28672x8192 (floor 28.4), 13 us at 4x14336x4096,
-9 us at 16x4096x4096. Metric: DRAM busy to 88 % at 1x28672x8192.
+a subtraction, so that memory alone is the limit. x becomes four signed bytes under the largest exponent of its
+group, so that 22 binary orders below it keep all their bits. Three bytes were wrong on sparse inputs, and a fourth
+is a column of the same instruction. Sums of 128 are exact in int32, and so is what the zero point takes off them.
+The 16 warps of a block share k. Each copies 16 outputs x 128 k a stage asynchronously and waits for nobody else.
+The next launch may begin while this one ends.
+Predicted: within 2 % of the times with three bytes: 8.4 us at 1x11008x4096, 32.1 at 1x28672x8192, 12.4 at
+4x14336x4096, and 9.5 at 16x4096x4096, which takes the wide kernel. Metric: DRAM busy to 88 % at 1x28672x8192.
 """
 
 import functools
@@ -62,13 +63,13 @@ __device__ __forceinline__ uint4 load16(const void* p) {
 }
 
 // Few rows of x. A block takes the row tiles [lo, hi) of 16 outputs, its 16 warps share k, and a warp streams
-// units of 16 outputs x 128 k through a private ring. x becomes fixed point of 23 bits under its group's exponent, in
-// three signed bytes, each a column of the integer product: its sums are exact.
+// units of 16 outputs x 128 k through a private ring. x becomes fixed point of 31 bits under its group's exponent, in
+// four signed bytes, each a column of the integer product: its sums are exact, before and after the zero point.
 template <int MR, int S, int WK>
 __global__ void __launch_bounds__(512, 1)
 narrow(const u16* __restrict__ x, const u8* __restrict__ packed, const u16* __restrict__ scales,
        const u32* __restrict__ zeros, u16* __restrict__ y, int m, int n, int G, int tmax) {
-  constexpr int NC = 3 * MR, NT = (NC + 7) / 8, NP = (NC + 1) / 2 * 2, XI = MR == 4 ? 4 : 3, WT = 16 / WK;
+  constexpr int NC = 4 * MR, NT = (NC + 7) / 8, XI = MR == 4 ? 4 : 3, WT = 16 / WK;
   constexpr int MAGIC = 0x4b400000;  // an integer added to it is that float plus the integer
   extern __shared__ __align__(128) u8 smem[];
   asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -82,8 +83,8 @@ narrow(const u16* __restrict__ x, const u8* __restrict__ packed, const u16* __re
 
   u8* ring_base = smem;
   u8* xb = ring_base + 16 * S * 1024; // [group][pair of words][NC][4] of 16 bytes
-  float2* tab = reinterpret_cast<float2*>(xb + G * (NC * 128));         // [group][NP]: weight of the column, -sum
-  u16* sc = reinterpret_cast<u16*>(tab + (G * NP + 1) / 2 * 2);         // [tile row][G]
+  float2* tab = reinterpret_cast<float2*>(xb + G * (NC * 128));         // [group][NC]: weight of the column, -sum
+  u16* sc = reinterpret_cast<u16*>(tab + G * NC);         // [tile row][G]
   u32* zw = reinterpret_cast<u32*>(sc + tmax * 16 * G);                  // [half of a tile][G]: eight rows a word
   float* part = reinterpret_cast<float*>(zw + tmax * 2 * G);            // [tile][WK][MR][16]
 
@@ -158,40 +159,44 @@ narrow(const u16* __restrict__ x, const u8* __restrict__ packed, const u16* __re
     u32 top = max(max(larger(v.x), larger(v.y)), max(larger(v.z), larger(v.w)));
 #pragma unroll
     for (int d = 8; d; d /= 2) top = max(top, __shfl_xor_sync(~0u, top, d));
-    const u32 e = max(top >> 23, 24u);                          // the group's largest exponent, biased
-    const float up = __uint_as_float((275 - e) << 23);          // below 2^22 in magnitude then
+    const u32 e = max(top >> 23, 32u);                          // the group's largest exponent, biased
+    const float up = __uint_as_float((283 - e) << 23);          // below 2^30 in magnitude then
     const float value[8] = {low(v.x), high(v.x), low(v.y), high(v.y), low(v.z), high(v.z), low(v.w), high(v.w)};
-    int sum = (int)(0u - 8u * (u32)MAGIC);
-    u32 limbs[8];
+    u32 limbs[8];  // four signed bytes, the last the highest
 #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const int fixed = __float_as_int(fmaf(value[i], up, 12582912.f));  // MAGIC plus the integer
-      sum += fixed;
-      limbs[i] = (u32)(fixed + (0x8080 - MAGIC)) ^ 0x8080u;  // bytes 0, 1, 2: signed, the last the highest
+    for (int i = 0; i < 8; ++i) limbs[i] = ((u32)__float2int_rn(value[i] * up) + 0x80808080u) ^ 0x80808080u;
+    uint2 bytes[4];  // of k 0, 2, 4, 6 and 1, 3, 5, 7; the highest first
+    int sums[2] = {0, 0};
+#pragma unroll
+    for (int l = 0; l < 4; ++l) {
+      const u32 pick = 0x0073u - 0x11u * l;
+      u32 pairs[4];  // of k 0 and 2, 1 and 3, 4 and 6, 5 and 7
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int first = i / 2 * 4 + i % 2;
+        pairs[i] = __byte_perm(limbs[first], limbs[first + 2], pick);
+      }
+      bytes[l] = make_uint2(__byte_perm(pairs[0], pairs[2], 0x5410), __byte_perm(pairs[1], pairs[3], 0x5410));
+      const int sum = __dp4a((int)bytes[l].x, 0x01010101, __dp4a((int)bytes[l].y, 0x01010101, 0));
+      sums[l / 2] += l % 2 ? sum * 65536 : sum;  // two in one register: a group's sum has at most 15 bits
     }
 #pragma unroll
-    for (int d = 8; d; d /= 2) sum += __shfl_xor_sync(~0u, sum, d);
+    for (int d = 8; d; d /= 2) {
+      sums[0] += __shfl_xor_sync(~0u, sums[0], d);
+      sums[1] += __shfl_xor_sync(~0u, sums[1], d);
+    }
     if (c < chunks) {
       const int row = MR == 1 ? 0 : c / per, at = c - row * per;
       const int g = at >> 4, word = at & 3, quarter = (at >> 2) & 3;
-      const float down = __uint_as_float((e - 21) << 23);
+      const float down = __uint_as_float((e - 29) << 23);
 #pragma unroll
-      for (int l = 0; l < 3; ++l) {  // column l * MR + row; l 0 is the highest byte
-        const u32 pick = l == 0 ? 0x0062u : l == 1 ? 0x0051u : 0x0040u;
-        u32 pairs[4];  // of k 0 and 2, 1 and 3, 4 and 6, 5 and 7
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const int first = i / 2 * 4 + i % 2;
-          pairs[i] = __byte_perm(limbs[first], limbs[first + 2], pick);
-        }
+      for (int l = 0; l < 4; ++l) {  // column l * MR + row; l 0 is the highest byte
         u8* place = xb + (((g * 2 + (word >> 1)) * NC + l * MR + row) * 4 + quarter) * 16 + (word & 1) * 8;
-        *reinterpret_cast<uint2*>(place) =
-            make_uint2(__byte_perm(pairs[0], pairs[2], 0x5410), __byte_perm(pairs[1], pairs[3], 0x5410));
-        if ((at & 15) == l)
-          tab[g * NP + l * MR + row] =
-              make_float2(down * (l == 0 ? 65536.f : l == 1 ? 256.f : 1.f), l == 0 ? -down * (float)sum : 0.f);
+        *reinterpret_cast<uint2*>(place) = bytes[l];
+        const int even = (int)(short)(sums[l / 2] & 0xffff), sum = l % 2 ? (sums[l / 2] - even) >> 16 : even;
+        const float weight = down * (float)(1 << (24 - 8 * l));
+        if ((at & 15) == l) tab[g * NC + l * MR + row] = make_float2(weight, -weight * (float)sum);
       }
-      if (NP > NC && (at & 15) == 3) tab[g * NP + NC] = make_float2(0.f, 0.f);
     }
   };
 #pragma unroll
@@ -226,7 +231,7 @@ narrow(const u16* __restrict__ x, const u8* __restrict__ packed, const u16* __re
       const u16 *s_at = sc + first + ga, *s_at8 = s_at + 8 * G;
       const u32 *z_at = zw + (tile - base) * 2 * G + ga, *z_at8 = z_at + G;
       const u8* b_at = xb + ga * (NC * 128) + lane * 16;
-      const float4* t_at = reinterpret_cast<const float4*>(tab + ga * NP + 2 * t);
+      const float4* t_at = reinterpret_cast<const float4*>(tab + ga * NC + 2 * t);
 #pragma unroll 1
       for (int g = ga; g < gb; ++g) {
         wait_but<S - 1>();
@@ -241,11 +246,11 @@ narrow(const u16* __restrict__ x, const u8* __restrict__ packed, const u16* __re
             b[i][0] = *reinterpret_cast<const uint4*>(b_at + i * 512);
             b[i][1] = *reinterpret_cast<const uint4*>(b_at + i * 512 + NC * 64);
           }
-          if (i * 8 + 2 * t < NP) w[i] = t_at[i * 4];
+          if (i * 8 + 2 * t < NC) w[i] = t_at[i * 4];
         }
         const float s0 = low(*s_at), s1 = low(*s_at8);
         const float z0 = point(*z_at, r) - 128.f, z1 = point(*z_at8, r) - 128.f;
-        ++s_at, ++s_at8, ++z_at, ++z_at8, b_at += NC * 128, t_at += NP / 2;
+        ++s_at, ++s_at8, ++z_at, ++z_at8, b_at += NC * 128, t_at += NC / 2;
         const u32 aw[4] = {A.x, A.y, A.z, A.w}, bw[4] = {B.x, B.y, B.z, B.w};
         int acc[NT][4];
 #pragma unroll
@@ -444,8 +449,7 @@ def plan(tokens: int, features: int, groups: int, device: torch.device):
         few = 4 if tokens > 2 else tokens
         tiles = -(-features // 16)
         blocks = min(tiles, torch.cuda.get_device_properties(device).multi_processor_count)
-        columns = (few * 3 + 1) // 2 * 2
-        fixed = 16 * DEPTH * 1024 + groups * few * 384 + (groups * columns + 1) // 2 * 16
+        fixed = 16 * DEPTH * 1024 + groups * few * 4 * (128 + 8)
         tile = 40 * groups + 64 * SHARE * few
         most = min((SHARED_MAX - fixed) // tile, -(-tiles // blocks))
         if most >= 1:
