@@ -3,7 +3,8 @@
 Both campaigns run in new projects with a copy of the definition, one after the other on this machine: from
 the first draft, which is the baseline, to the last round. The record has the seconds of both, their best
 drafts and the gains that the gate measured. The machine is measured once for both. Where it fails, a
-campaign goes on a few times. Drafts are a folder of them, or the versions of recorded campaigns with their plans.
+campaign goes on a few times. With `--serial`, the campaign one by one is that of an earlier record of the same
+drafts on the same GPU, whatever the number of GPUs then. Drafts are a folder of them, or the versions of recorded campaigns with their plans.
 
     python benchmarks/parallel_campaign.py softmax --target h200 --parallel 4 \
         --recording devlog/softmax/softmax-triton-h200-20261121 devlog/softmax/softmax-triton-h200-20261121-2 \
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -51,6 +53,7 @@ def main() -> None:
     parser.add_argument("--no-peers", action="store_true", help="time no baseline beside torch.compile")
     parser.add_argument("--target", default="h200")
     parser.add_argument("--parallel", type=int, default=4, help="contenders of a round")
+    parser.add_argument("--serial", type=Path, help="record whose campaign one by one is compared with")
     parser.add_argument("--definition", type=Path, help="by default the project's own")
     parser.add_argument("--out", type=Path, default=Path("parallel_campaign.json"))
     options = parser.parse_args()
@@ -61,14 +64,18 @@ def main() -> None:
         root = Path(folder)
         options.drafts = options.drafts or _write_drafts(options, here.kernels / options.op, root)
         names = [path.name for path in DraftsDesigner(options.drafts.resolve()).drafts]
-        serial = _play(root / "serial", definition, options, 1)
-        first = projects.find_project(root / "serial")
-        if first.measurements.is_dir():  # else the one that ships is of this machine
-            shutil.copytree(first.measurements, root / "several" / first.measurements.relative_to(first.root))
+        machine = identity.identify_machine(target).model_dump(mode="json")
+        if options.serial:
+            serial = _recorded_serial(options.serial, names, machine["uuid"])
+        else:
+            serial = _play(root / "serial", definition, options, 1)
+            first = projects.find_project(root / "serial")
+            if first.measurements.is_dir():  # else the one that ships is of this machine
+                shutil.copytree(first.measurements, root / "several" / first.measurements.relative_to(first.root))
         several = _play(root / "several", definition, options, options.parallel)
     record = {
         "measured": this_minute(),
-        "machine": identity.identify_machine(target).model_dump(mode="json"),
+        "machine": machine,
         "devices": device_lease.count_devices(target),
         "operator": options.op,
         "drafts": names,
@@ -85,6 +92,14 @@ def main() -> None:
         f" {options.parallel} at once {several['seconds']:.0f} s, best {several['best']};"
         f" share {record['share']:.2f} on {record['devices']} devices"
     )
+
+
+def _recorded_serial(path: Path, names: list[str], uuid: str) -> dict:
+    """Return the campaign one by one of a record; exit with a sentence if it is of other drafts or another GPU."""
+    record = json.loads(path.read_text())
+    if record["drafts"] != names or record["machine"]["uuid"] != uuid:
+        sys.exit(f"{path} is of other drafts or of another GPU; run without --serial.")
+    return record["serial"]
 
 
 def _write_drafts(options: argparse.Namespace, versions: Path, root: Path) -> Path:
