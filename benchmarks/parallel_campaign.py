@@ -2,9 +2,10 @@
 
 Both campaigns run in new projects with a copy of the definition, one after the other on this machine: from
 the first draft, which is the baseline, to the last round. The record has the seconds of both, their best
-drafts and the gains that the gate measured. The machine is measured once for both. Where it fails, a
-campaign goes on a few times. With `--serial`, the campaign one by one is that of an earlier record of the same
-drafts on the same GPU, whatever the number of GPUs then. Drafts are a folder of them, or the versions of recorded campaigns with their plans.
+drafts and the gains that the gate measured. The machine is measured before, and its time does not count. Where it
+fails, a campaign goes on a few times. With `--serial`, the campaign one by one is that of an earlier record of the
+same drafts on the same GPU, whatever the number of GPUs then. Drafts are a folder of them, or the versions of
+recorded campaigns with their plans.
 
     python benchmarks/parallel_campaign.py softmax --target h200 --parallel 4 \
         --recording devlog/softmax/softmax-triton-h200-20261121 devlog/softmax/softmax-triton-h200-20261121-2 \
