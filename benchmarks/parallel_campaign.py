@@ -3,9 +3,9 @@
 Both campaigns run in new projects with a copy of the definition, one after the other on this machine: from
 the first draft, which is the baseline, to the last round. The record has the seconds of both, their best
 drafts and the gains that the gate measured. The machine is measured before, and its time does not count. Where it
-fails, a campaign goes on a few times. With `--serial`, the campaign one by one is that of an earlier record of the
-same drafts on the same GPU, whatever the number of GPUs then. Drafts are a folder of them, or the versions of
-recorded campaigns with their plans.
+fails, a campaign goes on a few times. `--parallel 1` only plays one by one, and `--serial` takes that campaign from
+such a record of the same drafts on the same GPU. Drafts are a folder of them, or the versions of recorded campaigns
+with their plans.
 
     python benchmarks/parallel_campaign.py softmax --target h200 --parallel 4 \
         --recording devlog/softmax/softmax-triton-h200-20261121 devlog/softmax/softmax-triton-h200-20261121-2 \
@@ -73,26 +73,29 @@ def main() -> None:
             first = projects.find_project(root / "serial")
             if first.measurements.is_dir():  # else the one that ships is of this machine
                 shutil.copytree(first.measurements, root / "several" / first.measurements.relative_to(first.root))
-        several = _play(root / "several", definition, options, options.parallel)
+        several = _play(root / "several", definition, options, options.parallel) if options.parallel > 1 else None
     record = {
         "measured": this_minute(),
         "machine": machine,
         "devices": device_lease.count_devices(target),
         "operator": options.op,
         "drafts": names,
-        "contenders": options.parallel,
         "serial": serial,
-        "several": several,
-        "share": several["seconds"] / serial["seconds"],
-        "same_winner": several["best"] == serial["best"],
-        "goal": GOAL,
     }
+    print(f"one by one {serial['seconds']:.0f} s, best {serial['best']}")
+    if several:
+        record |= {
+            "contenders": options.parallel,
+            "several": several,
+            "share": several["seconds"] / serial["seconds"],
+            "same_winner": several["best"] == serial["best"],
+            "goal": GOAL,
+        }
+        print(
+            f"{options.parallel} at once {several['seconds']:.0f} s, best {several['best']};"
+            f" share {record['share']:.2f} on {record['devices']} devices"
+        )
     options.out.write_text(json.dumps(record, indent=2) + "\n")
-    print(
-        f"one by one {serial['seconds']:.0f} s, best {serial['best']};"
-        f" {options.parallel} at once {several['seconds']:.0f} s, best {several['best']};"
-        f" share {record['share']:.2f} on {record['devices']} devices"
-    )
 
 
 def _recorded_serial(path: Path, names: list[str], uuid: str) -> dict:
