@@ -1,10 +1,10 @@
 """Wall clock of a campaign that plays drafts one by one, and of the same with several contenders a round.
 
-Both campaigns run in new projects with a copy of the definition, one after the other on this machine: from
-the first draft, which is the baseline, to the last round. The record has the seconds of both, their best
-drafts and the gains that the gate measured. The machine is measured before, and its time does not count. Where it
-fails, a campaign goes on a few times. `--parallel 1` only plays one by one, and `--serial` takes that campaign from
-such a record of the same drafts on the same GPU. Drafts are a folder of them, or the versions of recorded campaigns
+Both campaigns run in new projects with a copy of the definition, one after the other on this machine: from the
+first draft, which is the baseline, to the last round. The record has the seconds of both, their best drafts and
+the gains that the gate measured. The machine is measured before, and its time does not count. Where it fails, a
+campaign goes on a few times. `--parallel 1` only plays one by one, and `--serial` takes that campaign from such
+a record of the same drafts on the same GPU. Drafts are a folder of them, or the versions of recorded campaigns
 with their plans.
 
     python benchmarks/parallel_campaign.py softmax --target h200 --parallel 4 \

@@ -73,6 +73,16 @@ def test_the_first_versions_alone(benchmark: ModuleType, tmp_path: Path):
     assert [path.name for path in serial["sources"]] == [f"0{number}.py" for number in range(1, 6)]
 
 
+def test_the_campaign_one_by_one_of_an_earlier_record(benchmark: ModuleType, tmp_path: Path):
+    drafts = ("--recording", str(RECORDINGS[0]), "--most")
+    (serial,) = run(benchmark, tmp_path / "serial.json", *drafts, "5", "--parallel", "1")
+    (several,) = run(benchmark, tmp_path / "out.json", *drafts, "5", "--serial", str(tmp_path / "serial.json"))
+    record = json.loads((tmp_path / "out.json").read_text())
+    assert (serial["count"], several["count"], record["share"]) == (1, 4, 0.25)
+    with pytest.raises(SystemExit, match="other drafts"):
+        run(benchmark, tmp_path / "out.json", *drafts, "4", "--serial", str(tmp_path / "serial.json"))
+
+
 def test_the_short_definition_is_the_operator_at_fewer_sizes():
     short = definition_file.load_definition(SHORT).definition
     whole = definition_file.load_definition(SHIPPED / "kernels" / "softmax" / "definition.py").definition
