@@ -35,6 +35,12 @@ def gather_and_multiply(x: torch.Tensor, weight: torch.Tensor, group: str) -> to
     return collectives.all_gather_tensor(x, 0, group) @ weight
 
 
+def refuse_unfused(device: torch.device) -> None:
+    """Raise RuntimeError if a GPU's graph lacks the fused operator, or was not looked at."""
+    if device.type == "cuda" and not (_fused and all(_fused)):
+        raise RuntimeError("torch.compile did not fuse the all-gather with the product.")
+
+
 def run(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     """Return this rank's columns of the product."""
     group = torch.distributed.group.WORLD.group_name
@@ -42,6 +48,5 @@ def run(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         with warnings.catch_warnings(action="ignore"):  # it warns of doing nothing, but the compiler asks for it
             symmetric.enable_symm_mem_for_group(group)
     y = gather_and_multiply(x, weight, group)
-    if x.is_cuda and not (_fused and all(_fused)):
-        raise RuntimeError("torch.compile did not fuse the all-gather with the product.")
+    refuse_unfused(x.device)
     return y

@@ -88,10 +88,8 @@ def refuse_part(size: int, world: int) -> None:
     if world not in WORLDS:
         raise ValueError(f"vLLM's all-reduce is for 2, 4, 6 or 8 ranks, not {world}.")
     if size >= BUFFER_BYTES or size % STEP_BYTES:
-        raise ValueError(
-            f"vLLM's all-reduce takes parts of less than {BUFFER_BYTES} bytes and in multiples of {STEP_BYTES}; this"
-            f" one has {size}."
-        )
+        limits = f"less than {BUFFER_BYTES} bytes, in multiples of {STEP_BYTES}"
+        raise ValueError(f"vLLM's all-reduce takes parts of {limits}; this one has {size}.")
 
 
 def run(

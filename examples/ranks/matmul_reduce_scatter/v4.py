@@ -36,6 +36,12 @@ def multiply_and_scatter(x: torch.Tensor, weight: torch.Tensor, group: str) -> t
     return collectives.reduce_scatter_tensor(x @ weight, "sum", 0, group)
 
 
+def refuse_unfused(device: torch.device) -> None:
+    """Raise RuntimeError if a GPU's graph lacks the fused operator, or was not looked at."""
+    if device.type == "cuda" and not (_fused and all(_fused)):
+        raise RuntimeError("torch.compile did not fuse the product with the reduce-scatter.")
+
+
 def run(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     """Return this rank's rows of the product."""
     group = torch.distributed.group.WORLD.group_name
@@ -43,6 +49,5 @@ def run(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         with warnings.catch_warnings(action="ignore"):  # it warns of doing nothing, but the compiler asks for it
             symmetric.enable_symm_mem_for_group(group)
     y = multiply_and_scatter(x, weight, group)
-    if x.is_cuda and not (_fused and all(_fused)):
-        raise RuntimeError("torch.compile did not fuse the product with the reduce-scatter.")
+    refuse_unfused(x.device)
     return y.contiguous()
