@@ -31,8 +31,9 @@ class Exchange:
     """vLLM's state of an all-reduce, and the memory that it points to."""
 
     state: int
-    buffer: torch.Tensor
-    others: list[torch.Tensor]
+    buffer: int
+    """Address of this rank's buffer, which parts are copied to."""
+    memory: list[torch.Tensor]
 
 
 _exchanges: list[Exchange] = []
@@ -80,7 +81,7 @@ def open_exchange(device: torch.device) -> Exchange:
     linked = True  # each GPU with each by NVLink, which these operators are for
     state = operators.init_custom_ar(flag_addresses, table, torch.distributed.get_rank(), linked)
     operators.register_buffer(state, addresses)
-    return Exchange(state, buffer, [flags, table])
+    return Exchange(state, addresses[torch.distributed.get_rank()], [flags, buffer, table])
 
 
 def refuse_part(size: int, world: int) -> None:
@@ -101,9 +102,7 @@ def run(
     if not _exchanges:
         _exchanges.append(open_exchange(partial.device))
     exchange, total = _exchanges[0], torch.empty_like(residual)
-    torch.ops._C_custom_ar.all_reduce(
-        exchange.state, partial[0], total, exchange.buffer.data_ptr(), BUFFER_BYTES
-    )  # fmt: skip
+    torch.ops._C_custom_ar.all_reduce(exchange.state, partial[0], total, exchange.buffer, BUFFER_BYTES)
     y, hidden = torch.empty_like(residual), torch.empty_like(residual)
     block = triton.next_power_of_2(cols)
     warps = max(1, min(16, block // 512))
