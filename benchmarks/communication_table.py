@@ -11,10 +11,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from warpsmith.errors import Misuse, WarpsmithError
 from warpsmith.lab.operator.definition_file import load_definition
 
 ROOT = Path(__file__).parents[1]
@@ -54,9 +56,25 @@ def render_tables(paths: list[Path]) -> list[str]:
     """Return a Markdown table for each number of GPUs in the records, the smallest first."""
     tables: dict[int, dict[Path, dict[str, Any]]] = {}
     for path in paths:
-        record = json.loads(path.read_text())
+        record = read_record(path)
         tables.setdefault(record["ranks"], {})[path.resolve()] = record
     return [render_table(tables[ranks]) for ranks in sorted(tables)]
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """Return a record.
+
+    Raises:
+        Misuse: the file is missing, or is none.
+    """
+    try:
+        record: dict[str, Any] = json.loads(path.read_text())
+        ranks, workloads, name = record["ranks"], record["workloads"], record["op"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise Misuse(f"{path} is no record of benchmarks/communication.py ({type(error).__name__}).") from error
+    if name not in OPERATORS:
+        raise Misuse(f"{path} is of `{name}`, which the table lacks; it has {', '.join(OPERATORS)}.")
+    return {"op": name, "ranks": ranks, "workloads": workloads}
 
 
 def render_table(records: dict[Path, dict[str, Any]]) -> str:
@@ -102,4 +120,8 @@ def show_bytes(size: int) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except WarpsmithError as error:
+        print(f"communication_table: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from warpsmith.errors import Misuse
 from warpsmith.project import SHIPPED
 
 RECORDS = sorted((SHIPPED / "benchmarks" / "records" / "communication").glob("*.json"))
@@ -59,3 +60,12 @@ def test_rows_are_of_the_last_record(table, tmp_path):
 
 def test_sizes_between_two_powers(table):
     assert [table.show_bytes(size) for size in (16 << 10, 1 << 20, 256 * 7168 * 2)] == ["16 KB", "1 MB", "3.5 MB"]
+
+
+@pytest.mark.parametrize("content", [None, "{}", "[1]", "x", '{"op": "gemm", "ranks": 2, "workloads": {}}'])
+def test_other_files_are_refused(table, content, tmp_path):
+    path = tmp_path / "other.json"
+    if content:
+        path.write_text(content)
+    with pytest.raises(Misuse, match=r"other\.json is "):
+        table.render_tables([path])
