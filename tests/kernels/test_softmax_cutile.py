@@ -22,6 +22,7 @@ pytestmark = pytest.mark.usefixtures("forked_compilers")
 
 ROOT = Path(__file__).parents[2]
 VERSION = ROOT / "kernels/softmax/cutile/v1.py"
+DRAFT = ROOT / "kernels/softmax/drafts/cutile/01_clusters.py"
 EXAMPLE = ROOT / "skills/design-cutile-kernel/references/example.md"
 FILE = definition_file.load_definition(ROOT / "kernels/softmax/definition.py")
 INFINITY, NAN = float("inf"), float("nan")
@@ -49,10 +50,10 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch):
+@pytest.fixture(params=[VERSION, DRAFT], ids=lambda path: path.stem)
+def run(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest):
     stand_in(monkeypatch)
-    return execute_file(VERSION).run
+    return execute_file(request.param).run
 
 
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
@@ -76,6 +77,17 @@ def test_infinities_and_nan_are_where_the_reference_has_them(cols: int, at: str,
     torch.testing.assert_close(run(x), torch.softmax(x, -1), equal_nan=True, rtol=1e-5, atol=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("rows", "cols"), [(2050, 1024), (2050, 992), (2, 32768), (2, 32000), (1, 65536), (1, 70000)]
+)
+def test_rows_of_a_warp_and_of_a_cluster(rows: int, cols: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in(monkeypatch)
+    x = torch.randn(rows, cols)
+    x[0, : cols // 2] = -INFINITY
+    y = execute_file(DRAFT).run(x)
+    torch.testing.assert_close(y, torch.softmax(x, -1), rtol=1e-5, atol=1e-9)
+
+
 def test_strided_rows_and_empty_batches(run) -> None:
     x = torch.randn(3000, 4).t()
     y = run(x)
@@ -93,6 +105,27 @@ def test_the_skills_example_is_right(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for shape in ((3, 1000), (2, 8192), (2, 20000)):
         x = torch.randn(shape)
         torch.testing.assert_close(ours(x, -0.5), torch.softmax(x * -0.5, -1), rtol=1e-5, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "kernel", "hints"),
+    [
+        ("8192x8192-bf16", "row_kernel", "occupancy 5"),
+        ("512x131072-bf16", "row_kernel", "occupancy 3, num_ctas 8"),
+        ("512x131072-fp32", "row_kernel", "occupancy 2, num_ctas 8"),
+        ("65536x1024-bf16", "short_kernel", "occupancy auto"),
+    ],
+)
+def test_the_draft_holds_rows_in_registers(name: str, kernel: str, hints: str, tmp_path: Path) -> None:
+    try:
+        (found,) = LANGUAGE.assembly(DRAFT, FILE.definition, [named(name)], "sm_90a", tmp_path)
+    except MachineLacks as lacking:
+        pytest.skip(str(lacking))
+    assert (found.kernel, found.unaligned, found.resources.spill_bytes) == (kernel, (), 0)
+    assert "LDG.E.128" in found.resources.notes[0]
+    assert hints in found.resources.notes[1]
+    blocks = 65536 // (found.resources.registers * int(found.resources.notes[1].split()[0]))
+    assert blocks >= int(hints.split()[1].strip(",").replace("auto", "8"))
 
 
 def test_long_rows_stay_in_registers(tmp_path: Path) -> None:

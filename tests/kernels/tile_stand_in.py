@@ -5,6 +5,7 @@ It knows what a kernel of rows uses and no more. What it cannot tell: how the co
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 from collections.abc import Callable
@@ -32,6 +33,12 @@ class PaddingMode(Enum):
     UNDETERMINED = math.nan
     ZERO = 0.0
     NEG_INF = NEG_INF
+
+
+class RoundingMode(Enum):
+    """How a division may round."""
+
+    APPROX = "approx"
 
 
 class Constant:
@@ -64,8 +71,8 @@ def _launch(stream: object, grid: tuple[int, ...], kernel: _Kernel, args: tuple[
     assert all(size > 0 for size in grid), "a grid of no blocks is no launch"
     arrays = [arg.untyped_storage().data_ptr() for arg in args if isinstance(arg, torch.Tensor)]
     assert len(set(arrays)) == len(arrays), "arguments that alias"
-    for block in range(grid[0]):
-        _Grid.at = (block,)
+    for block in itertools.product(*map(range, grid)):
+        _Grid.at = block
         kernel.function(*args)
 
 
@@ -100,8 +107,25 @@ def _max(tile: Tile, axis: int, *, keepdims: bool = False) -> Tile:
     return torch.where(tile.isnan(), NEG_INF, tile).amax(axis, keepdim=keepdims)
 
 
+def _maximum(a: Tile, b: float | Tile) -> Tile:
+    """NaN is dropped here too."""
+    return torch.fmax(a, torch.as_tensor(b))
+
+
 def _sum(tile: Tile, axis: int, *, keepdims: bool = False) -> Tile:
     return tile.sum(axis, keepdim=keepdims)
+
+
+def _truediv(a: float | Tile, b: Tile, *, rounding_mode: RoundingMode, flush_to_zero: bool) -> Tile:
+    assert rounding_mode is RoundingMode.APPROX
+    assert flush_to_zero
+    return torch.div(a, b)
+
+
+def _exp2(tile: Tile, *, flush_to_zero: bool) -> Tile:
+    """Denormals are zero where they would cost instructions."""
+    powers = torch.exp2(tile)
+    return torch.where(powers < torch.finfo(torch.float32).tiny, 0.0, powers) if flush_to_zero else powers
 
 
 def _full(shape: tuple[int, ...], value: float, dtype: torch.dtype) -> Tile:
@@ -115,20 +139,27 @@ def _arange(size: int, *, dtype: torch.dtype) -> Tile:
 _NAMES = {
     "Constant": Constant,
     "PaddingMode": PaddingMode,
+    "RoundingMode": RoundingMode,
+    "abs": torch.abs,
     "arange": _arange,
     "bid": lambda axis: _Grid.at[axis],
     "cdiv": lambda a, b: -(-a // b),
     "exp": torch.exp,
+    "exp2": _exp2,
     "float32": torch.float32,
     "full": _full,
+    "function": lambda function: function,
     "int32": torch.int32,
     "kernel": _kernel,
     "launch": _launch,
     "load": _load,
     "max": _max,
-    "maximum": torch.fmax,
+    "maximum": _maximum,
+    "reshape": torch.reshape,
+    "rsqrt": torch.rsqrt,
     "store": _store,
     "sum": _sum,
+    "truediv": _truediv,
     "where": torch.where,
 }
 
