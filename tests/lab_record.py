@@ -1,7 +1,8 @@
 """Record of the lab's dear tests that passed, so that a change of a page or a command does not run them all again.
 
 A record holds for the very same code of the lab, of its tests and of the libraries below it. Where it does, one
-test in six runs, and another sixth at the next commit. `pytest --all-lab` runs all; `--record-lab` writes it.
+test in six runs, and another sixth at the next commit. Tests of kernels and languages are in it too, for the very
+same kernels. `pytest --all-lab` runs all; `--record-lab` writes it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata
@@ -46,13 +47,17 @@ _OTHERS = (
     "tests/lab",
     "tests/redteam",
 )
+_RECORDED = ("lab", "kernels", "languages")
+"""Folders of tests that a record may name."""
+_ON_KERNELS = ("tests/kernels/", "tests/languages/")
+"""Folders of tests whose results depend on kernels too."""
 _OWN = re.compile(r"tests/(.*/)?test_\w+\.py|tests/lab_record\.py")
 """Files of tests, each of which counts for its own tests alone."""
 _LIBRARIES = ("numpy", "torch", "triton")
 
 
-def _files() -> Iterator[Path]:
-    for pattern in (*_CODE, *_OTHERS):
+def _files(patterns: tuple[str, ...] = (*_CODE, *_OTHERS)) -> Iterator[Path]:
+    for pattern in patterns:
         for path in ROOT.glob(pattern):
             inside = path.rglob("*") if path.is_dir() else (path,)
             yield from (p for p in inside if p.is_file() and "__pycache__" not in p.parts and p != RECORD)
@@ -62,8 +67,19 @@ def _files() -> Iterator[Path]:
 def inputs_sha256() -> str:
     """Return the hash of what all tests of the lab depend on, which is all but the files of tests."""
     libraries = [f"{name} {metadata.version(name)}" for name in _LIBRARIES]
-    total = hashlib.sha256(f"{sys.version_info[:2]} {libraries}".encode())
-    for path in sorted(set(_files())):
+    return _sha256(f"{sys.version_info[:2]} {libraries}", _files())
+
+
+@cache
+def kernels_sha256() -> str:
+    """Return the hash of all kernels and of what their tests share."""
+    return _sha256("", _files(("kernels", *_ON_KERNELS)))
+
+
+def _sha256(text: str, paths: Iterable[Path]) -> str:
+    """Return the hash of a text and of files, but for files of tests."""
+    total = hashlib.sha256(text.encode())
+    for path in sorted(set(paths)):
         name = path.relative_to(ROOT).as_posix()
         if not _OWN.fullmatch(name):
             total.update(f"{name}\0".encode() + path.read_bytes() + b"\0")
@@ -72,9 +88,10 @@ def inputs_sha256() -> str:
 
 @cache
 def file_sha256(name: str) -> str:
-    """Return the hash of a file of tests; empty if it is gone."""
+    """Return the hash of a file of tests, with that of kernels where it is about them; empty if it is gone."""
     path = ROOT / name
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+    kernels = kernels_sha256() if name.startswith(_ON_KERNELS) else ""
+    return hashlib.sha256(kernels.encode() + path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
 @cache
@@ -134,11 +151,12 @@ class Recorder:
         self._seconds: dict[str, float] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Collect a dear test of the lab that passed."""
+        """Collect a dear test that passed."""
         if report.when != "call" or not report.passed or report.duration < DEAR_SECONDS:
             return
         path = ROOT / report.nodeid.partition("::")[0]
-        if path.is_relative_to(RECORD.parent) and is_covered(path):
+        folders = path.relative_to(RECORD.parents[1]).parts if path.is_relative_to(RECORD.parents[1]) else ("",)
+        if folders[0] in _RECORDED and is_covered(path):
             self._seconds[report.nodeid] = round(report.duration, 1)
 
     def pytest_sessionfinish(self) -> None:

@@ -84,6 +84,26 @@ def test_the_hash_covers_the_lab_and_its_tests(name: str, monkeypatch: pytest.Mo
     assert lab_record.inputs_sha256.__wrapped__() != lab_record.inputs_sha256()
 
 
+def test_kernels_count_for_their_own_tests_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = (
+        "tests/kernels/test_cumsum.py",
+        "tests/languages/test_new_language.py",
+        "tests/lab/gate/test_judge.py",
+    )
+    before = [lab_record.file_sha256(name) for name in names]
+    monkeypatch.setattr(lab_record, "kernels_sha256", lambda: "other")
+    after = [lab_record.file_sha256.__wrapped__(name) for name in names]
+    assert [old == new for old, new in zip(before, after, strict=True)] == [False, False, True]
+
+
+@pytest.mark.parametrize("name", ["kernels/cumsum/drafts/triton/01_rows.py", "tests/kernels/draft_copies.py"])
+def test_the_hash_of_kernels_covers_versions_drafts_and_kits(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    every = set(lab_record._files(("kernels", "tests/kernels", "tests/languages")))
+    assert lab_record.ROOT / name in every
+    monkeypatch.setattr(lab_record, "_files", lambda _: every - {lab_record.ROOT / name})
+    assert lab_record.kernels_sha256.__wrapped__() != lab_record.kernels_sha256()
+
+
 @pytest.mark.parametrize(
     ("text", "covered"),
     [
