@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from warpsmith.campaign import lab_requests, start
 from warpsmith.cli.campaign import optimize as command
-from warpsmith.cli.main import app
+from warpsmith.cli.main import load_app
 from warpsmith.driver.claude import designer as claude
 from warpsmith.driver.claude import process as claude_process
 from warpsmith.driver.optimize import list_unfinished, run_loop
@@ -19,7 +19,7 @@ from warpsmith.errors import AgentStopped, Misuse
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["optimize", *arguments])
+    return CliRunner().invoke(load_app(), ["optimize", *arguments])
 
 
 def refused(*arguments: str) -> str:

@@ -128,7 +128,6 @@ def evidence_drift_command(target: Target = None, as_json: Json = False) -> None
 def register(app: typer.Typer) -> None:
     """Add the group to the command."""
     group = typer.Typer(
-        name="evidence",
         help="Check and renew the claims of records.",
         no_args_is_help=True,
         rich_markup_mode=None,
@@ -136,7 +135,7 @@ def register(app: typer.Typer) -> None:
     group.command("check")(evidence_check_command)
     group.command("rerun")(evidence_rerun_command)
     group.command("drift")(evidence_drift_command)
-    app.add_typer(group)
+    app.add_typer(group, name="evidence")
 
 
 def _standing_lines(standing: Standing) -> Iterator[str]:
