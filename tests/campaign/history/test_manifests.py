@@ -145,6 +145,4 @@ def test_the_command_repairs(
     for said in ("restored manifest.yaml", "Nothing to repair"):
         arguments = ["resume", "--campaign", campaigns[0].name]
         result = CliRunner().invoke(load_app(), arguments, catch_exceptions=False)
-            load_app(), ["resume", "--campaign", campaigns[0].name], catch_exceptions=False
-        )
         assert said in result.output
