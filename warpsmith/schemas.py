@@ -21,6 +21,7 @@ MODELS = {
     "lesson": "core.campaign.Lesson",
     "spending": "core.spend.Spending",
     "record": "core.campaign.RoundRecord",
+    "rank-round": "campaign.rounds.rank_rounds.RankRound",
     "strike": "core.campaign.Strike",
     "rerun": "core.evidence.Rerun",
     "masks": "core.campaign.Masks",

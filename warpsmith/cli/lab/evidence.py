@@ -27,6 +27,7 @@ def evidence_check_command(as_json: Json = False) -> None:
     """
     from warpsmith.campaign.evidence import evidence_check
     from warpsmith.campaign.evidence.contents import hash_contents
+    from warpsmith.campaign.rounds import rank_rounds
     from warpsmith.cli import console
     from warpsmith.errors import LeftOut, SolutionFailed
     from warpsmith.program.trials import trial_store
@@ -38,6 +39,7 @@ def evidence_check_command(as_json: Json = False) -> None:
     ledgers: list[Ledger[Any]] = [
         *(trials.ledger for trials in trial_store.list_trials(project)),
         *repo_store.list_repo_ledgers(project),
+        *rank_rounds.list_rank_ledgers(project),
     ]
     contents = hash_contents(project)
     with warnings.catch_warnings():
