@@ -104,6 +104,29 @@ def test_a_process_that_left_the_group_is_stopped_with_the_rank(host, file, writ
         assert ticks.stat().st_size == size
 
 
+CONTINUED = """
+    import os, signal, time
+    if not hasattr(signal, "continued"):
+        signal.continued = []
+        signal.signal(signal.SIGCONT, lambda *_: signal.continued.append(1))
+    before, end = len(signal.continued), time.monotonic() + 0.1
+    while time.monotonic() < end: pass
+    with open(f"{folder}/continued-{{dist.get_rank()}}", "a") as file:
+        file.write(f"{{len(signal.continued) - before}} ")
+"""
+
+
+def test_a_jolted_rank_is_stopped_within_its_calls(host, file, write_version, tmp_path):
+    content, workload = write_version(CONTINUED.format(folder=tmp_path)).read_bytes(), file.definition.workloads[0]
+    with RankGroup("v1", file.definition, [workload], Path("v1.py"), content, host, Limits(seconds=20)) as group:
+        group.open_workload(workload)
+        group.fill([Inputs(file, workload, 1, "cpu").draw()] * SLOTS)
+        group.call_slots([[0.0] * SLOTS] * 2, jolted=0)
+    jolted, other = (sum(map(int, (tmp_path / f"continued-{rank}").read_text().split())) for rank in (0, 1))
+    assert jolted >= 3
+    assert other <= 1, "the start of the block continues it too"
+
+
 def test_all_processes_get_the_file_as_it_was_at_the_start(judge_file, write_version):
     path = write_version("    open({path!r}, 'a').write('# more')\n")
     path.write_text(path.read_text().replace("{path!r}", repr(str(path))))

@@ -308,7 +308,9 @@ def _run_campaign(
     stderr = console.stderr()
     if campaign.manifest.port:
         console.tell(port_sentence(campaign.manifest))
-    console.tell(f"{DESIGNERS[name]}; every measurement and every verdict is made now, on this machine.")
+    context = campaign.manifest.context
+    machine = f"in the context {context}" if context else "on this machine"
+    console.tell(f"{DESIGNERS[name]}; every measurement and every verdict is made now, {machine}.")
     stderr.print(_progress_line("", "DEFINE", f"{campaign.name}: {define_result}"))
     try:
         _run_rounds(campaign, create, stderr, duration, contenders)
