@@ -35,13 +35,15 @@ def reference(x):
 BODY = """\
 #include <warpsmith.hpp>
 extern "C" void run(const Tensor& x, Tensor& y) {
-  for (int64_t i = 0; i < x.size(0); ++i) *(KIND float*)(y.data<float>() + i) = FACTOR * x.data<float>()[i];
+  for (LOOP) *(KIND float*)(y.data<float>() + i) = FACTOR * x.data<float>()[i];
 }
 """
+UP, DOWN = "int64_t i = 0; i < x.size(0); ++i", "int64_t i = x.size(0) - 1; i >= 0; --i"
 DRAFTS = {
-    "1_plain": ("volatile", "2.0f", "One plain loop is the simplest version.", "baseline", 0.0),
-    "2_fast": ("", "2.0f", "Stores that may be joined keep more bytes in flight.", "memory", 0.3),
-    "3_wrong": ("", "3.0f", "Another factor takes fewer instructions.", "compute", 0.1),
+    "1_plain": ("volatile", "2.0f", UP, "One plain loop is the simplest version.", "baseline", 0.0),
+    "2_fast": ("", "2.0f", UP, "Stores that may be joined keep more bytes in flight.", "memory", 0.3),
+    "3_down": ("", "2.0f", DOWN, "The last values are still in a cache.", "scheduling", 0.2),
+    "4_wrong": ("", "3.0f", UP, "Another factor takes fewer instructions.", "compute", 0.1),
 }
 PLAN = """\
 plan:
@@ -59,14 +61,15 @@ Typed = Callable[..., int]
 
 @pytest.fixture
 def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Typed:
-    """`typed("start", ...)`: the exit code of the command, in a project with a definition and three drafts."""
+    """`typed("start", ...)`: the exit code of the command, in a project with a definition and four drafts."""
     project = tmp_path / "project"
     drafts = project / "kernels" / "double" / "drafts" / "cpp"
     drafts.mkdir(parents=True)
     (project / "warpsmith.toml").touch()
     (drafts.parents[1] / "definition.py").write_text(DEFINITION)
-    for name, (kind, factor, hypothesis, category, gain) in DRAFTS.items():
-        (drafts / f"{name}.cpp").write_text(BODY.replace("KIND", kind).replace("FACTOR", factor))
+    for name, (kind, factor, loop, hypothesis, category, gain) in DRAFTS.items():
+        text = BODY.replace("KIND", kind).replace("FACTOR", factor).replace("LOOP", loop)
+        (drafts / f"{name}.cpp").write_text(text)
         plan = PLAN.format(hypothesis=hypothesis, category=category, gain=gain, change=-100 * gain)
         (drafts / f"{name}.yaml").write_text(plan)
     monkeypatch.chdir(project)
@@ -96,7 +99,7 @@ def use_scripted_lab(monkeypatch: pytest.MonkeyPatch) -> None:
 def run_campaign(
     typed: Typed, entry: NamedContext, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> list[Evaluation]:
-    """Start a campaign in a context and play the drafts; return all judgements, the final race last."""
+    """Start a campaign in a context, play the drafts, two at once, and return the judgements and the last race."""
     use_scripted_lab(monkeypatch)
     config = tmp_path / "config" / "warpsmith" / "contexts.toml"
     config.parent.mkdir(parents=True)
@@ -105,8 +108,17 @@ def run_campaign(
     config.write_text(f"[contexts.{entry.name}]\n{lines}")
     start = ("start", "double", "--target", "cpu", "--language", "cpp", "--peer", "none", "--git", "none")
     assert typed(*start, "--context", entry.name) == 0
-    assert typed("optimize", "double", "--drafts", "kernels/double/drafts/cpp", "--resume") == 0
+    drafts = ("--drafts", "kernels/double/drafts/cpp", "--parallel", "2")
+    assert typed("optimize", "double", *drafts, "--resume") == 0
     campaign = store.find_campaign(projects.find_project())
+    both = campaign.records()[1].contenders
+    assert sorted(each.end for each in both) == ["chosen", "screened"]
+    assert all(each.screen for each in both), "both were timed there"
+    checks = [
+        Evaluation.model_validate_json(path.read_bytes())
+        for path in sorted(campaign.ledger.folder_of(2).glob("contender-*.json"))
+    ]
+    assert [each.provenance.context for each in checks] == [entry.name] * 2
     assert typed("evidence", "check") == 0
     assert typed("next") == 0
     assert jobs(entry) == []
