@@ -138,6 +138,7 @@ def check(judgements: list[Evaluation], context: str) -> None:
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.timeout(900),  # ten judgements, checks and profiles, each in processes of its own
     pytest.mark.skipif(cxx_compiler.missing_cxx_compiler() is not None, reason="no C++ compiler"),
 ]
 

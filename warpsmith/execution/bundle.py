@@ -78,8 +78,8 @@ def pack_job(
     for path in (solution, best):
         source = _read_version(project, path) if path else None
         if manifest and path and source is not None:
-            place = project.kernels / manifest.target_op / path.parent.name / path.name
-            contents[_name(project, place)] = source
+            owned = project.kernels / manifest.target_op / path.parent.name / path.name
+            contents[_name(project, owned)] = source
         hashes.append(None if source is None else hashlib.sha256(source).hexdigest())
     contents |= {f"{PROJECT}/{job.contenders[key]}": _read_version(project, contenders[key]) for key in contenders}
     return Bundle(job, pack_files(contents), *hashes)
