@@ -35,6 +35,8 @@ def main() -> None:
         if end.code == termination.INTERRUPTED:
             _end_interrupted()
         raise
+    finally:
+        gc.freeze()  # else the interpreter looks at every object once more before it ends
 
 
 def _end_interrupted() -> NoReturn:
