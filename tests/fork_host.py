@@ -236,10 +236,11 @@ def main() -> None:
     listener, address = socket.socket(fileno=int(sys.argv[1])), sys.argv[2]
     import torch
 
-    from warpsmith.cli import main  # noqa: F401
+    from warpsmith.cli import main as command
     from warpsmith.hooks import run  # noqa: F401
     from warpsmith.lab.workers import process, side, worker  # noqa: F401
 
+    command.load_app()
     side.subprocess = forked_subprocess(address)  # type: ignore[attr-defined]
     torch.set_num_threads(1)  # no thread is there when it forks
     process.prctl(1, signal.SIGKILL)  # it ends with the tests

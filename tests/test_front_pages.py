@@ -12,7 +12,7 @@ from typer.main import get_command
 
 from tools.naming import LEAST_WORDS
 from warpsmith import languages
-from warpsmith.cli.main import app
+from warpsmith.cli.main import load_app
 from warpsmith.core.evaluation import GATE_VERSION, Verdict
 
 ROOT = Path(__file__).parents[1]
@@ -65,7 +65,7 @@ def test_every_path_exists(page):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_command_and_option_exists(page):
     for words in command_lines(page):
-        command = get_command(app)
+        command = get_command(load_app())
         while words and words[0] in getattr(command, "commands", {}):
             command = command.commands[words.pop(0)]
         assert not (words and hasattr(command, "commands") and words[0].isalpha() and words[0].islower()), words

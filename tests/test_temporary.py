@@ -123,7 +123,7 @@ def test_writing_commands_sweep(command: str, swept: bool, project: Project, mon
     (project.devlog / f".tmp-page.md-{mark()}-ab12cd").write_text("half")
     monkeypatch.chdir(project.root)
     monkeypatch.setattr(sys, "argv", ["warpsmith", *command.split()])
-    monkeypatch.setattr(entry, "_reduced_app", lambda _: lambda: None)
+    monkeypatch.setattr(entry, "load_app", lambda _: lambda: None)
     entry.main()
     assert (strays(project) == []) == swept
 

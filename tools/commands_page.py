@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from warpsmith.cli.listing import PANELS
-from warpsmith.cli.main import app
+from warpsmith.cli.main import load_app
 
 BAR = "\\|"
 """Vertical bar inside a cell of a Markdown table."""
@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> int:
 
 def render_page() -> str:
     """Render the page as Markdown: one section for each panel of `warpsmith --help`."""
-    root: Any = typer.main.get_command(app)
+    root: Any = typer.main.get_command(load_app())
     lines = [HEAD]
     for heading, names in PANELS.items():
         lines.append(f"## {heading}\n")

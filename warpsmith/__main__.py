@@ -5,6 +5,7 @@ Hooks take a shortcut without a command-line library, since they run at every to
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from contextlib import suppress
@@ -17,6 +18,8 @@ def main() -> None:
         from warpsmith.hooks import run
 
         sys.exit(run.run_hook(sys.argv[2], sys.stdin, sys.stdout))
+    # Imports make tens of thousands of objects that stay, and the collector would look at them again and again.
+    gc.set_threshold(100_000)
     # Warpsmith uses no pydantic plugins, and the search for them reads the metadata of every installed package.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     from warpsmith import termination
@@ -32,6 +35,8 @@ def main() -> None:
         if end.code == termination.INTERRUPTED:
             _end_interrupted()
         raise
+    finally:
+        gc.freeze()  # else the interpreter looks at every object once more before it ends
 
 
 def _end_interrupted() -> NoReturn:

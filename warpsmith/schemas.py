@@ -2,91 +2,68 @@
 
 from __future__ import annotations
 
-from typing import Any
+import importlib
+from typing import TYPE_CHECKING, Any
 
-from warpsmith.backups.models import JournalAction
-from warpsmith.core.base import Model
-from warpsmith.core.campaign import (
-    Closure,
-    Lesson,
-    Manifest,
-    Masks,
-    Plan,
-    RoundOutcome,
-    RoundRecord,
-    Selection,
-    Strike,
-)
-from warpsmith.core.definition import Definition
-from warpsmith.core.evaluation import Evaluation
-from warpsmith.core.evidence import Rerun
-from warpsmith.core.hardware import Measurement, Target
-from warpsmith.core.knowledge import EntryMatter, PriorArtTable, SymptomTable, SynonymTable
-from warpsmith.core.profile import Profile
-from warpsmith.core.race import RaceRecord
-from warpsmith.core.repo import RepoEvaluation, RepoManifest, RepoRecord, Workspace
-from warpsmith.core.spend import Spending
-from warpsmith.core.trial import TrialPlan, TrialRecord, TrialsTotal
-from warpsmith.lab.gate_tests.false_win_models import FalseWins
-from warpsmith.lab.gate_tests.models import RedTeamReport
-from warpsmith.lab.performance_map.models import PerformanceMap
-from warpsmith.lab.tuning.models import Tuning
-from warpsmith.port.models import PortRecord
-from warpsmith.profiling.assembly.models import Assembly
-from warpsmith.profiling.counters import Counters
-from warpsmith.program.analysis.models import Analysis
-from warpsmith.program.compiled.models import StepRegions
-from warpsmith.program.operators.models import Extraction, StepOperators
-from warpsmith.program.operators.transfer_record import Transfer
-from warpsmith.program.trials.goal import ProgramGoal
+if TYPE_CHECKING:
+    from warpsmith.core.base import Model
 
-MODELS: dict[str, type[Model]] = {
-    "definition": Definition,
-    "target": Target,
-    "measurement": Measurement,
-    "manifest": Manifest,
-    "profile": Profile,
-    "selection": Selection,
-    "plan": Plan,
-    "evaluation": Evaluation,
-    "outcome": RoundOutcome,
-    "lesson": Lesson,
-    "spending": Spending,
-    "record": RoundRecord,
-    "strike": Strike,
-    "rerun": Rerun,
-    "masks": Masks,
-    "closure": Closure,
-    "entry": EntryMatter,
-    "symptoms": SymptomTable,
-    "synonyms": SynonymTable,
-    "prior-art": PriorArtTable,
-    "counters": Counters,
-    "assembly": Assembly,
-    "false-wins": FalseWins,
-    "redteam": RedTeamReport,
-    "race": RaceRecord,
-    "map": PerformanceMap,
-    "port": PortRecord,
-    "tuning": Tuning,
-    "backup": JournalAction,
-    "analysis": Analysis,
-    "trial-plan": TrialPlan,
-    "trial": TrialRecord,
-    "trials-total": TrialsTotal,
-    "program-goal": ProgramGoal,
-    "operators": StepOperators,
-    "extraction": Extraction,
-    "regions": StepRegions,
-    "transfer": Transfer,
-    "repo-manifest": RepoManifest,
-    "repo-judgement": RepoEvaluation,
-    "repo-record": RepoRecord,
-    "workspace": Workspace,
+MODELS = {
+    "definition": "core.definition.Definition",
+    "target": "core.hardware.Target",
+    "measurement": "core.hardware.Measurement",
+    "manifest": "core.campaign.Manifest",
+    "profile": "core.profile.Profile",
+    "selection": "core.campaign.Selection",
+    "plan": "core.campaign.Plan",
+    "evaluation": "core.evaluation.Evaluation",
+    "outcome": "core.campaign.RoundOutcome",
+    "lesson": "core.campaign.Lesson",
+    "spending": "core.spend.Spending",
+    "record": "core.campaign.RoundRecord",
+    "rank-round": "campaign.rounds.rank_rounds.RankRound",
+    "strike": "core.campaign.Strike",
+    "rerun": "core.evidence.Rerun",
+    "masks": "core.campaign.Masks",
+    "closure": "core.campaign.Closure",
+    "entry": "core.knowledge.EntryMatter",
+    "symptoms": "core.knowledge.SymptomTable",
+    "synonyms": "core.knowledge.SynonymTable",
+    "prior-art": "core.knowledge.PriorArtTable",
+    "counters": "profiling.counters.Counters",
+    "assembly": "profiling.assembly.models.Assembly",
+    "false-wins": "lab.gate_tests.false_win_models.FalseWins",
+    "redteam": "lab.gate_tests.models.RedTeamReport",
+    "race": "core.race.RaceRecord",
+    "map": "lab.performance_map.models.PerformanceMap",
+    "port": "port.models.PortRecord",
+    "tuning": "lab.tuning.models.Tuning",
+    "backup": "backups.models.JournalAction",
+    "analysis": "program.analysis.models.Analysis",
+    "trial-plan": "core.trial.TrialPlan",
+    "trial": "core.trial.TrialRecord",
+    "trials-total": "core.trial.TrialsTotal",
+    "program-goal": "program.trials.goal.ProgramGoal",
+    "operators": "program.operators.models.StepOperators",
+    "extraction": "program.operators.models.Extraction",
+    "regions": "program.compiled.models.StepRegions",
+    "transfer": "program.operators.transfer_record.Transfer",
+    "repo-manifest": "core.repo.RepoManifest",
+    "repo-judgement": "core.repo.RepoEvaluation",
+    "repo-record": "core.repo.RepoRecord",
+    "workspace": "core.repo.Workspace",
 }
-"""Every kind of file that Warpsmith writes or reads, by the name that `warpsmith schema` takes."""
+"""Every kind of file that Warpsmith writes or reads, by the name that `warpsmith schema` takes, and where in the
+package its model is; one schema needs the import of one module."""
+
+
+def model_of(name: str) -> type[Model]:
+    """Return one model in `MODELS`."""
+    module, _, model = MODELS[name].rpartition(".")
+    chosen: type[Model] = getattr(importlib.import_module(f"warpsmith.{module}"), model)
+    return chosen
 
 
 def json_schema(name: str) -> dict[str, Any]:
     """Return the JSON Schema of one model in `MODELS`."""
-    return MODELS[name].model_json_schema()
+    return model_of(name).model_json_schema()

@@ -13,7 +13,7 @@ from warpsmith.campaign.history import store
 from warpsmith.campaign.rounds import due_phase, lessons, state
 from warpsmith.campaign.rounds.resume import resume_campaign
 from warpsmith.campaign.status import campaign_status
-from warpsmith.cli.main import app
+from warpsmith.cli.main import load_app
 from warpsmith.core.spend import Spend
 from warpsmith.errors import CorruptRecord
 from warpsmith.ledger.store import RECORD
@@ -97,7 +97,7 @@ def test_a_record_of_before_is_still_valid(campaign: store.Campaign, script: Scr
 def test_status_says_it_in_one_line(campaign: store.Campaign, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(campaign.project.root)
     assert campaign_status(state.read_state(campaign)).spent is None
-    assert "spent:" not in CliRunner().invoke(app, ["status"]).stdout
+    assert "spent:" not in CliRunner().invoke(load_app(), ["status"]).stdout
     campaign.add_spend(spend())
-    shown = CliRunner().invoke(app, ["status"]).stdout
+    shown = CliRunner().invoke(load_app(), ["status"]).stdout
     assert "  spent: $0.25 in 1 query, 10 tokens read and 5 written\n" in shown

@@ -12,7 +12,7 @@ from warpsmith.campaign import stop_replay
 from warpsmith.campaign.history import past_rounds
 from warpsmith.campaign.history.past_rounds import PastRound
 from warpsmith.campaign.stop_replay import MINIMA, MOST_LOST, CampaignReplay, StopReplay
-from warpsmith.cli.main import app
+from warpsmith.cli.main import load_app
 from warpsmith.project import Project
 
 ROOT = Path(__file__).parents[2]
@@ -81,10 +81,10 @@ def test_the_goal_on_the_records_that_ship() -> None:
 
 def test_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(ROOT)
-    result = CliRunner().invoke(app, ["stop-replay", "--minimum-gain", "0"], catch_exceptions=False)
+    result = CliRunner().invoke(load_app(), ["stop-replay", "--minimum-gain", "0"], catch_exceptions=False)
     lines = result.stdout.splitlines()
     assert "softmax-triton-h200-20261121: 0 of 6 rounds saved, goes on" in lines
     assert any(line.startswith("All campaigns at 0.0%: 0 of ") for line in lines)
-    summary = json.loads(CliRunner().invoke(app, ["stop-replay", "--json"]).stdout)
+    summary = json.loads(CliRunner().invoke(load_app(), ["stop-replay", "--json"]).stdout)
     assert summary["replay"]["minimum_gain"] == 0.02
     assert [replay["minimum_gain"] for replay in summary["minima"]] == list(MINIMA)

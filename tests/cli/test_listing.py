@@ -30,7 +30,7 @@ def test_no_list_of_commands_cuts_a_line_off():
         inner = getattr(command, "commands", {}).values()
         return [command, *(found for one in inner for found in groups(one))] if inner else []
 
-    for group in groups(typer.main.get_command(entry.app)):
+    for group in groups(typer.main.get_command(entry.load_app())):
         told = group.get_help(click.Context(group, info_name="warpsmith", terminal_width=80))
         listed = told.partition("Options:")[2].splitlines()
         assert len(listed) > 1
@@ -38,7 +38,7 @@ def test_no_list_of_commands_cuts_a_line_off():
 
 
 def test_every_command_stands_in_one_panel_in_the_order_of_the_table():
-    group = typer.main.get_command(entry.app)
+    group = typer.main.get_command(entry.load_app())
     names = [name for panel in PANELS.values() for name in panel]
     assert sorted(names) == sorted(group.commands)
     help_text = group.get_help(click.Context(group, info_name="warpsmith", terminal_width=80))

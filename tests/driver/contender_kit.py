@@ -12,6 +12,7 @@ import pytest
 
 from warpsmith.campaign import lab_requests
 from warpsmith.campaign.history.store import Campaign
+from warpsmith.campaign.jobs.screening import ScreenOrder
 from warpsmith.campaign.rounds.due_phase import DuePhase
 from warpsmith.campaign.rounds.state import CampaignState
 from warpsmith.core.campaign import Plan, ScreenedSpeedup, Selection
@@ -19,9 +20,9 @@ from warpsmith.core.evaluation import Evaluation, Interval
 from warpsmith.core.spend import Spend
 from warpsmith.driver.contenders import contenders_round, design, screen
 from warpsmith.driver.contenders.recipe import Recipe
-from warpsmith.driver.contenders.screen import ScreenOrder, ScreenResult, ScreenResults
 from warpsmith.driver.proposal import LessonProposal
 from warpsmith.errors import AgentStopped
+from warpsmith.execution.job import ScreenResult, ScreenResults
 from warpsmith.ledger.store import write_model
 
 SPEND = Spend(

@@ -68,6 +68,7 @@ def test_jobs_share_one_allocation(cluster: Cluster, slurm_entry: NamedContext, 
     second = RemoteMachine(slurm_entry, lines.append, lab).run(bundle)
     assert lines.count("0,1,2,3") == 2
     assert [line for line in lines if "asked Slurm" in line] == [lines[0]]
+    assert sum("runs on" in line for line in lines) == 1, "the node is named once"
     assert first.allocation
     assert second.allocation
     assert (first.allocation.job, first.allocation.node) == (second.allocation.job, NODE)

@@ -94,11 +94,12 @@ def serve() -> None:
     import matplotlib.figure  # noqa: F401
     import pytest
 
-    import warpsmith.cli.main  # noqa: F401
     from warpsmith.campaign.evidence import evidence_check  # noqa: F401
     from warpsmith.campaign.rounds import lessons, resume  # noqa: F401
+    from warpsmith.cli import main
     from warpsmith.reporting import pages  # noqa: F401
 
+    main.load_app()
     library = ctypes.CDLL(sys.argv[1])
     with pytest.MonkeyPatch.context() as patch:
         campaign_kit.use_toys(patch)

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from warpsmith import project as projects
-from warpsmith.cli.main import app
+from warpsmith.cli.main import load_app
 from warpsmith.core.definition import Definition, TensorSpec, Workload
 from warpsmith.errors import BadEntry
 from warpsmith.knowledge import prior_art
@@ -91,7 +91,7 @@ def test_the_check_finds_twins_and_dates_that_cannot_be(project):
 
 def test_the_command_prints_pinned_files(project):
     (project.knowledge / "prior-art.yaml").write_text(table({"family": "gemm"}))
-    printed = CliRunner().invoke(app, ["knowledge", "prior-art"]).stdout
+    printed = CliRunner().invoke(load_app(), ["knowledge", "prior-art"]).stdout
     assert "gemm: Some operators (read 2026-01-01)\n    One block keeps a whole row" in printed
     assert f"https://github.com/owner/name/blob/{'a1' * 20}/a/b.py" in printed
 

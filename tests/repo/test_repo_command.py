@@ -11,7 +11,7 @@ import repo_kit
 from repo_kit import faster
 from typer.testing import CliRunner, Result
 
-from warpsmith.cli.main import app
+from warpsmith.cli.main import load_app
 from warpsmith.errors import MissingInput, Misuse, WarpsmithError
 from warpsmith.repo.store import RepoCampaign
 from warpsmith.reporting import repo as pages
@@ -26,7 +26,7 @@ def inside(campaign: RepoCampaign, monkeypatch: pytest.MonkeyPatch) -> RepoCampa
 
 
 def run(*arguments: str, code: int = 0) -> str:
-    done: Result = CliRunner().invoke(app, ["repo", *arguments])
+    done: Result = CliRunner().invoke(load_app(), ["repo", *arguments])
     if isinstance(done.exception, WarpsmithError):
         raise done.exception
     assert done.exit_code == code, done.output

@@ -18,7 +18,7 @@ from packaging.requirements import Requirement
 from site_kit import ParsedPage, broken_links, parse_site
 from typer.testing import CliRunner
 
-from warpsmith.cli.main import app
+from warpsmith.cli.main import load_app
 from warpsmith.errors import Misuse
 from warpsmith.site import serve
 
@@ -33,7 +33,7 @@ def here(project, monkeypatch):
 
 
 def run(*arguments):
-    return CliRunner().invoke(app, arguments)
+    return CliRunner().invoke(load_app(), arguments)
 
 
 def test_the_workflow_builds_a_site_with_its_own_commands(here, tmp_path):

@@ -32,9 +32,9 @@ class Command:
 @cache
 def read_program() -> Command:
     """Return the whole command."""
-    from warpsmith.cli.main import app
+    from warpsmith.cli.main import load_app
 
-    return _describe(PLUGIN, typer.main.get_command(app))  # type: ignore[arg-type]
+    return _describe(PLUGIN, typer.main.get_command(load_app()))  # type: ignore[arg-type]
 
 
 def _describe(name: str, command: TyperCommand | TyperGroup) -> Command:

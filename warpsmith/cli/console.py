@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from warpsmith.core.text import Tell
 
 
-_TABLE_WIDTH = 400
-
-
 def stderr() -> Console:
     """Return the console for people."""
     from rich.console import Console
@@ -64,17 +61,9 @@ def out_line(text: str) -> None:
 
 def out_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Write rows under their columns' names, as wide as any content: nothing is cut for an agent with a pipe."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(*columns, box=None, pad_edge=False, header_style="")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    visible = Console(width=_TABLE_WIDTH, color_system=None)
-    with visible.capture() as captured:
-        visible.print(table)
-    out("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
+    for row in (columns, *rows):
+        out("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
 def tell(text: str) -> None:

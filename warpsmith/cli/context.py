@@ -199,7 +199,6 @@ def remove_context_command(name: ContextName) -> None:
 def register(app: typer.Typer) -> None:
     """Add the group to the command."""
     group = typer.Typer(
-        name="context",
         help="Name other machines that judge.",
         no_args_is_help=True,
         rich_markup_mode=None,
@@ -209,4 +208,4 @@ def register(app: typer.Typer) -> None:
     group.command("show")(show_context_command)
     group.command("trust")(trust_context_command)
     group.command("remove")(remove_context_command)
-    app.add_typer(group)
+    app.add_typer(group, name="context")

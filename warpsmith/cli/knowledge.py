@@ -191,7 +191,6 @@ def knowledge_index_command(
 def register(app: typer.Typer) -> None:
     """Add the group to the command."""
     group = typer.Typer(
-        name="knowledge",
         help="Search, show and check the knowledge.",
         no_args_is_help=True,
         rich_markup_mode=None,
@@ -202,4 +201,4 @@ def register(app: typer.Typer) -> None:
     group.command("prior-art")(knowledge_prior_art_command)
     group.command("check")(knowledge_check_command)
     group.command("index")(knowledge_index_command)
-    app.add_typer(group)
+    app.add_typer(group, name="knowledge")

@@ -8,19 +8,36 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-PANELS: dict[str, tuple[str, ...]] = {
-    "Start": ("doctor", "context", "new", "check", "start", "optimize", "demo"),
-    "Loop": (
-        "next", "status", "profile", "select", "plan", "brief", "judge", "evaluate", "learn", "resume",
-        "restart", "strike", "amend", "abandon",
-    ),
-    "Lab": ("assembly", "try", "tune", "race", "ranks", "map", "port", "ceiling", "aa", "redteam", "uplift"),
-    "Results": ("report", "site", "use", "export", "evidence", "stop-replay"),
-    "Programs and repositories": ("program", "graph", "repo", "backup", "backups", "restore", "keep"),
-    "Reference": ("knowledge", "hardware", "schema"),
-    "Agents": ("route", "answer", "hook"),
+PANELS: dict[str, dict[str, str]] = {
+    "Start": {
+        "doctor": "lab.doctor", "context": "context", "new": "campaign.new", "check": "campaign.new",
+        "start": "campaign.rounds", "optimize": "campaign.optimize", "demo": "campaign.optimize",
+    },
+    "Loop": {
+        "next": "campaign.rounds", "status": "campaign.rounds", "profile": "profiling.profile",
+        "select": "campaign.rounds", "plan": "campaign.rounds", "brief": "campaign.answer", "judge": "lab.judge",
+        "evaluate": "campaign.rounds", "learn": "campaign.rounds", "resume": "campaign.rounds",
+        "restart": "campaign.rounds", "strike": "campaign.rounds", "amend": "campaign.rounds",
+        "abandon": "campaign.rounds",
+    },
+    "Lab": {
+        "assembly": "profiling.assembly", "try": "lab.workbench", "tune": "lab.tune", "race": "lab.race",
+        "ranks": "lab.ranks", "map": "lab.performance_map", "port": "lab.port", "ceiling": "lab.hardware",
+        "aa": "lab.hardware", "redteam": "lab.redteam", "uplift": "uplift",
+    },
+    "Results": {
+        "report": "campaign.report", "site": "site", "use": "campaign.use", "export": "campaign.new",
+        "evidence": "lab.evidence", "stop-replay": "campaign.report",
+    },
+    "Programs and repositories": {
+        "program": "program.analyze program.trial program.extract program.regions", "graph": "program.graph",
+        "repo": "repo", "backup": "backup", "backups": "backup", "restore": "backup", "keep": "backup",
+    },
+    "Reference": {"knowledge": "knowledge", "hardware": "lab.hardware", "schema": "schema"},
+    "Agents": {"route": "campaign.route", "answer": "campaign.answer", "hook": "hook"},
 }  # fmt: skip
-"""Heading to the commands and groups below it; every command stands in one panel."""
+"""Heading to the commands and groups below it, each with the modules that register it; every command stands in one
+panel. A command imports its own modules alone."""
 
 _SHORT = 64
 """Characters next to the longest name of a command at 80 columns."""

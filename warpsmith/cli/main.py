@@ -3,44 +3,25 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import sys
 import warnings
 from contextlib import suppress
+from functools import cache
 from typing import Annotated, Any, NoReturn
 
 import typer
 
-from warpsmith.cli import backup, context, hook, knowledge, listing, repo, schema, site, skew, uplift
-from warpsmith.cli.campaign import answer, new, optimize, report, route, use
-from warpsmith.cli.campaign import rounds as campaign
-from warpsmith.cli.lab import (
-    doctor,
-    evidence,
-    hardware,
-    performance_map,
-    port,
-    race,
-    ranks,
-    redteam,
-    tune,
-    workbench,
-)
-from warpsmith.cli.lab import judge as lab
-from warpsmith.cli.profiling import assembly, profile
-from warpsmith.cli.program import analyze as program
-from warpsmith.cli.program import extract as program_extract
-from warpsmith.cli.program import graph
-from warpsmith.cli.program import regions as program_regions
-from warpsmith.cli.program import trial as program_trial
+from warpsmith.cli import listing, skew
 from warpsmith.errors import LeftOut, WarpsmithError
 
 _READING = frozenset({
-    "answer", "brief", "context", "doctor", "evidence check", "hardware", "hook", "knowledge", "next", "route",
-    "schema", "status", "use",
+    "answer", "backups", "brief", "context", "doctor", "evidence check", "hardware", "hook", "knowledge", "next",
+    "program next", "repo next", "repo status", "route", "schema", "status", "use",
 })  # fmt: skip
 """Commands that write nothing, so that they remove nothing either."""
 
-app = typer.Typer(
+_app = typer.Typer(
     name="warpsmith",
     cls=listing.PanelGroup,
     help="Take a PyTorch operator to the limit of the hardware. The agent proposes, the lab decides.",
@@ -59,7 +40,7 @@ def _version(value: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@_app.callback()
 def _root(
     version: Annotated[
         bool, typer.Option("--version", "-V", callback=_version, is_eager=True, help="Print the version.")
@@ -68,53 +49,26 @@ def _root(
     """Take a PyTorch operator to the limit of the hardware. The agent proposes, the lab decides."""
 
 
-for group in (
-    new,
-    campaign,
-    answer,
-    route,
-    lab,
-    tune,
-    workbench,
-    assembly,
-    optimize,
-    profile,
-    program,
-    program_trial,
-    program_extract,
-    program_regions,
-    graph,
-    race,
-    performance_map,
-    port,
-    use,
-    backup,
-    redteam,
-    ranks,
-    uplift,
-    repo,
-    report,
-    site,
-    knowledge,
-    evidence,
-    hardware,
-    context,
-    doctor,
-    schema,
-    hook,
-):
-    group.register(app)
-listing.set_summaries(app)
+def load_app(name: str = "") -> typer.Typer:
+    """Return the application with the named command or group alone; with all of them if none has that name.
 
-
-def _reduced_app(name: str) -> typer.Typer:
-    """Return the application with only the named command: building each command costs time at every start."""
-    commands = [info for info in app.registered_commands if info.name == name]
-    if not commands:
-        return app
-    reduced = copy.copy(app)
-    reduced.registered_commands, reduced.registered_groups = commands, []
+    Importing and building each command costs time at every start.
+    """
+    modules = {command: texts.split() for panel in listing.PANELS.values() for command, texts in panel.items()}
+    for module in modules.get(name) or [module for needed in modules.values() for module in needed]:
+        _register(module)
+    reduced = copy.copy(_app)
+    if name in modules:
+        reduced.registered_commands = [info for info in _app.registered_commands if info.name == name]
+        reduced.registered_groups = [info for info in _app.registered_groups if info.name == name]
+    listing.set_summaries(reduced)
     return reduced
+
+
+@cache
+def _register(module: str) -> None:
+    """Add the commands of a module of `warpsmith.cli`."""
+    importlib.import_module(f"warpsmith.cli.{module}").register(_app)
 
 
 def main() -> None:
@@ -124,7 +78,7 @@ def main() -> None:
         sys.stderr.write(f"warpsmith: {sentence}\n")
     _sweep(sys.argv[1:])
     try:
-        _reduced_app(sys.argv[1] if len(sys.argv) > 1 else "")()
+        load_app(sys.argv[1] if len(sys.argv) > 1 else "")()
     except WarpsmithError as error:
         _exit_with(error)
     except OSError as error:

@@ -195,10 +195,11 @@ def repo_status_command(name: RepoCampaignName = None, as_json: Json = False) ->
     """Show the state of a campaign, round by round."""
     from warpsmith.repo import rounds
     from warpsmith.repo.worktrees import EDIT
-    from warpsmith.reporting import repo
 
     campaign = _find_repo_campaign(name)
     if as_json:
+        from warpsmith.reporting import repo
+
         console.out_json(repo.repo_contents(campaign))
         return
     state = rounds.read_repo_state(campaign)
@@ -271,7 +272,6 @@ def repo_resume_command(name: RepoCampaignName = None) -> None:
 def register(app: typer.Typer) -> None:
     """Add the group to the command."""
     group = typer.Typer(
-        name="repo",
         help="Optimize a kernel in place, judged by its repository's own tests and benchmark.",
         no_args_is_help=True,
         rich_markup_mode=None,
@@ -289,7 +289,7 @@ def register(app: typer.Typer) -> None:
     group.command("report")(repo_report_command)
     group.command("workspace")(repo_workspace_command)
     group.command("sync")(repo_sync_command)
-    app.add_typer(group)
+    app.add_typer(group, name="repo")
 
 
 def _find_repo_campaign(name: str | None) -> RepoCampaign:

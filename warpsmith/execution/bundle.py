@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from warpsmith.errors import MissingInput, Misuse
 from warpsmith.execution.archive import pack_files
@@ -41,14 +42,23 @@ class Bundle:
         return hashlib.sha256(self.data).hexdigest()
 
 
-def pack_job(project: Project, job: Job, solution: Path | None = None, best: Path | None = None) -> Bundle:
+def pack_job(
+    project: Project,
+    job: Job,
+    solution: Path | None = None,
+    best: Path | None = None,
+    contenders: Mapping[int, Path] = MappingProxyType({}),
+) -> Bundle:
     """Pack a job with its operator's definition, its versions, the target's page and the target's measurements.
+
+    A version may stand in a fork of the project; it travels as one of the project.
 
     Args:
         project: the project.
         job: the job.
         solution: file of the version; None if the job has none.
         best: file of the best version; None if there is none.
+        contenders: file of each contender that the job names.
 
     Raises:
         MissingInput: a version does not exist.
@@ -67,9 +77,11 @@ def pack_job(project: Project, job: Job, solution: Path | None = None, best: Pat
     hashes: list[str | None] = []
     for path in (solution, best):
         source = _read_version(project, path) if path else None
-        if path and source is not None:
-            contents[_name(project, path)] = source
+        if manifest and path and source is not None:
+            owned = project.kernels / manifest.target_op / path.parent.name / path.name
+            contents[_name(project, owned)] = source
         hashes.append(None if source is None else hashlib.sha256(source).hexdigest())
+    contents |= {f"{PROJECT}/{job.contenders[key]}": _read_version(project, contenders[key]) for key in contenders}
     return Bundle(job, pack_files(contents), *hashes)
 
 

@@ -7,15 +7,16 @@ from typing import Literal
 from pydantic import Base64Bytes
 
 from warpsmith.core.base import Model, Sha256
-from warpsmith.core.campaign import Manifest
+from warpsmith.core.campaign import Manifest, ScreenedSpeedup
 from warpsmith.core.definition import WorkloadSet
 from warpsmith.core.evaluation import Evaluation
 from warpsmith.core.hardware import Measurement
 from warpsmith.core.profile import Profile
 from warpsmith.lab.doctor.models import DoctorReport
 
-JobKind = Literal["judge", "profile", "measure", "examine"]
-"""`judge` and `profile` one version; `measure` the machine before a campaign; `examine` it, as `doctor` does."""
+JobKind = Literal["judge", "profile", "screen", "measure", "examine"]
+"""`judge` and `profile` one version, `screen` times several beside the best one, `measure` the machine before a
+campaign, `examine` it as `doctor` does."""
 
 
 class Job(Model):
@@ -43,6 +44,30 @@ class Job(Model):
     """Workload whose counters are read; null for the one that a profile chooses."""
     full: bool = False
     """True to collect every counter."""
+    contenders: dict[int, str] = {}
+    """Contender to its file in the bundle's project, for a screen."""
+    language: str = ""
+    """Language of the contenders."""
+    seconds: float = 0.0
+    """Wall time of a screen."""
+
+
+class ScreenResult(Model):
+    """Result of one contender in a screen."""
+
+    failure: str = ""
+    """Reason why it was not timed; empty if it was, or if its language is not timed on this device."""
+    equal: bool = False
+    """True if it is not timed because an earlier one has the same machine code."""
+    times: ScreenedSpeedup | None = None
+    """Its speedup over the best version."""
+
+
+class ScreenResults(Model):
+    """Results of a screen."""
+
+    results: dict[int, ScreenResult]
+    """Contender to its result."""
 
 
 class JobError(Model):
@@ -67,6 +92,8 @@ class Outcome(Model):
     """Judgement of the version."""
     profile: Profile | None = None
     """Profile of the version."""
+    screen: ScreenResults | None = None
+    """Times of the contenders."""
     measurement: Measurement | None = None
     """Measurement of the machine that it ran on."""
     doctor: DoctorReport | None = None

@@ -36,6 +36,9 @@ _HOPELESS = (
 )  # fmt: skip
 """Reasons for waiting that no time mends."""
 
+_ANNOUNCED: set[tuple[str, str]] = set()
+"""Contexts and their jobs whose node was named in this process: a campaign has many connections to one job."""
+
 _POLL_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 """Seconds between looks at a job in the queue; the last one repeats."""
 
@@ -184,7 +187,8 @@ class SlurmConnection:
             if state is None or state.state not in (_RUNNING, *_WAITING, *_ENDING):
                 raise self._ending(job, state)
             if state.state == _RUNNING:
-                if self.allocation is None or self.allocation.job != job:
+                if (name, job) not in _ANNOUNCED:
+                    _ANNOUNCED.add((name, job))
                     self._tell(NoticeLine(f"{name}: Slurm job {job} runs on {state.node}, until {state.end}"))
                 self.allocation = state
                 return

@@ -10,7 +10,7 @@ from typing import Literal
 
 from warpsmith import languages
 from warpsmith.core.base import Model
-from warpsmith.core.knowledge import HitRate, Status
+from warpsmith.core.knowledge import HitRate, Status, SymptomRow
 from warpsmith.core.metrics import METRICS
 from warpsmith.errors import Misuse
 from warpsmith.knowledge import entry as entries
@@ -163,9 +163,10 @@ class Catalog:
         question = ranking.parse_question(words, synonyms.merge_synonyms(self.project))
         if not question:
             return sorted((_hit(entry, NO_RELEVANCE, None) for entry in candidates), key=_rank)
-        relevant = self._relevance(question)
+        rows = symptoms.merge_symptom_tables(self.project)
+        relevant = self._relevance(question, rows)
         best = max((relevance.score for relevance in relevant.values()), default=1.0)
-        led = self._symptom_gains(" ".join(words), question)
+        led = _symptom_gains(" ".join(words), question, rows)
         hits = []
         for entry in candidates:
             gain, share, title = led.get(entry.id, (0.0, 0.0, None))
@@ -177,23 +178,12 @@ class Catalog:
                 hits.append(_hit(entry, whole, title))
         return sorted(hits, key=_rank)
 
-    def _relevance(self, question: Sequence[Concept]) -> dict[str, Relevance]:
-        rows = symptoms.merge_symptom_tables(self.project)
+    def _relevance(self, question: Sequence[Concept], rows: Sequence[SymptomRow]) -> dict[str, Relevance]:
         names = {id: [row for row in rows if id in row.entries] for id in self.entries}
         phrases = {id: " ".join(" ".join((row.title, *row.also)) for row in led) for id, led in names.items()}
         index = ranking.WordIndex.build(self.entries.values(), phrases)
         with closing(index.connection):
             return index.rank(question)
-
-    def _symptom_gains(self, text: str, question: Sequence[Concept]) -> dict[str, tuple[float, float, str]]:
-        """Return what a text's symptoms add to the entries that they lead to, their share of it, and title."""
-        gains: dict[str, tuple[float, float, str]] = {}
-        count = len({word for concept in question for word in concept.words})
-        for row, matching in symptoms.match_symptoms(symptoms.merge_symptom_tables(self.project), text):
-            share = min(1.0, len(matching) / count)
-            for position, id in enumerate(row.entries):
-                gains.setdefault(id, (share * max(1 - SYMPTOM_STEP * position, SYMPTOM_LEAST), share, row.title))
-        return gains
 
     def _check_language(self, language: str) -> None:
         allowed = {*languages.names(), *filter(None, (entry.matter.language for entry in self.entries.values()))}
@@ -208,6 +198,19 @@ def fitting_hits(hits: Sequence[Hit], searched: bool) -> list[Hit]:
     fitting = [hit for hit in hits if hit.coverage >= FITTING]
     best = max((hit.score for hit in fitting), default=0.0)
     return [hit for hit in fitting if hit.score >= TAIL * best]
+
+
+def _symptom_gains(
+    text: str, question: Sequence[Concept], rows: Sequence[SymptomRow]
+) -> dict[str, tuple[float, float, str]]:
+    """Return what a text's symptoms add to the entries that they lead to, their share of it, and title."""
+    gains: dict[str, tuple[float, float, str]] = {}
+    count = len({word for concept in question for word in concept.words})
+    for row, matching in symptoms.match_symptoms(rows, text):
+        share = min(1.0, len(matching) / count)
+        for position, id in enumerate(row.entries):
+            gains.setdefault(id, (share * max(1 - SYMPTOM_STEP * position, SYMPTOM_LEAST), share, row.title))
+    return gains
 
 
 def _kind(project: Project, target: str) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from typing import TYPE_CHECKING
 
 from warpsmith.core import trust
 from warpsmith.reporting import facts, format
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 def fill_template(template: str, **values: object) -> str:
@@ -25,6 +27,8 @@ def fill_template(template: str, **values: object) -> str:
 
 @cache
 def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
     environment = Environment(
         loader=PackageLoader("warpsmith.reporting", "templates"),
         undefined=StrictUndefined,

@@ -16,7 +16,7 @@ from warpsmith.campaign.evidence import evidence_check
 from warpsmith.campaign.history import store
 from warpsmith.campaign.history.manifests import MANIFEST, SEAL
 from warpsmith.campaign.rounds.resume import restore_manifests
-from warpsmith.cli.main import app
+from warpsmith.cli.main import load_app
 from warpsmith.errors import CorruptRecord, LeftOut
 from warpsmith.ledger.store import digest_line
 from warpsmith.project import Project
@@ -143,5 +143,6 @@ def test_the_command_repairs(
     monkeypatch.chdir(campaigns[0].project.root)
     (campaigns[0].folder / MANIFEST).write_text("")
     for said in ("restored manifest.yaml", "Nothing to repair"):
-        result = CliRunner().invoke(app, ["resume", "--campaign", campaigns[0].name], catch_exceptions=False)
+        arguments = ["resume", "--campaign", campaigns[0].name]
+        result = CliRunner().invoke(load_app(), arguments, catch_exceptions=False)
         assert said in result.output

@@ -15,7 +15,7 @@ from warpsmith.campaign import lab_requests
 from warpsmith.campaign.jobs import perform
 from warpsmith.core.campaign import Manifest
 from warpsmith.errors import BadDefinition
-from warpsmith.execution.job import Job
+from warpsmith.execution.job import Job, ScreenResult, ScreenResults
 from warpsmith.lab.calibration import measurement
 from warpsmith.lab.doctor import checks, installation
 from warpsmith.lab.doctor.models import DoctorGroup, DoctorReport
@@ -109,6 +109,20 @@ def test_a_profile_brings_its_reports(folder: Path, monkeypatch: pytest.MonkeyPa
     outcome = perform_in(folder, kind="profile", solution="toy/v1", workload="large", full=True)
     assert outcome.files == {"r.ncu-rep": b"\0report"}
     assert type(outcome).model_validate_json(outcome.model_dump_json()).files == outcome.files
+
+
+def test_a_screen_times_what_travelled(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    orders: list[Any] = []
+    result = ScreenResults(results={1: ScreenResult(failure="slow"), 3: ScreenResult(equal=True)})
+    monkeypatch.setattr(
+        perform.screening, "time_contenders", lambda project, order, tell: orders.append(order) or result
+    )
+    files = {1: "contenders/1/v2.toy", 3: "contenders/3/v2.toy"}
+    outcome = perform_in(folder, kind="screen", best="toy/v1", language="toy", seconds=9.0, contenders=files)
+    assert outcome.screen == result
+    (order,) = orders
+    assert order.paths == {number: str(folder / "project" / name) for number, name in files.items()}
+    assert (order.best, order.language, order.seconds, order.manifest) == ("toy/v1", "toy", 9.0, MANIFEST)
 
 
 def test_an_examination_leaves_out_what_stays_here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import tarfile
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,12 +17,12 @@ from warpsmith import project as projects
 from warpsmith.campaign import lab_requests, start
 from warpsmith.campaign.history import closing, solutions, store
 from warpsmith.campaign.jobs import send
-from warpsmith.campaign.jobs.send import Conditions
+from warpsmith.campaign.jobs.send import FORKS, Conditions
 from warpsmith.core.evaluation import GATE_VERSION
 from warpsmith.core.hardware import Measurement
 from warpsmith.errors import MachineFailed, Misuse
 from warpsmith.execution import contexts
-from warpsmith.execution.job import Outcome
+from warpsmith.execution.job import Outcome, ScreenResult, ScreenResults
 from warpsmith.execution.remote import RemoteOutcome
 from warpsmith.execution.slurm import SlurmConnection
 from warpsmith.execution.slurm_client import Allocation
@@ -210,3 +212,58 @@ def test_reports_of_a_profile_come_to_the_campaign(campaign: store.Campaign, the
     assert (job.kind, job.workload) == ("profile", "large")
     folder = campaign.folder / "profiles"
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == {"toy-v2.ncu-rep": b"report"}
+
+
+def in_a_fork(campaign: store.Campaign, text: str, number: int = 1) -> Path:
+    """A contender's version, in the fork of a contender."""
+    folder = campaign.project.root.joinpath(*FORKS, campaign.name, f"002-{number}")
+    path = folder / "kernels" / OP / "toy" / "v2.toy"
+    path.parent.mkdir(parents=True)
+    (folder / "warpsmith.toml").touch()
+    (path.parents[1] / "definition.py").write_text("# a copy\n")
+    path.write_text(text)
+    return path
+
+
+def names_in(bundle: Any) -> dict[str, bytes]:
+    with tarfile.open(fileobj=io.BytesIO(bundle.data)) as archive:
+        return {each.name: archive.extractfile(each).read() for each in archive if each.isfile()}
+
+
+def test_a_check_in_a_fork_is_one_of_its_project(campaign: store.Campaign, there: SimpleNamespace) -> None:
+    path = in_a_fork(campaign, "a contender's")
+    fork = projects.find_project(path)
+    assert fork.root != campaign.project.root
+    there.parts = {"evaluation": judged(campaign.project)}
+    solution = solutions.find_solution(fork, OP, "toy/v2")
+    send.judge_in_context(fork, campaign.manifest, solution, Conditions(timed=False), lambda _: None)
+    ((entry, bundle),) = there.sent
+    assert entry.context.ssh == "gpu01", "the context is the project's"
+    sent = names_in(bundle)
+    assert sent[f"project/kernels/{OP}/toy/v2.toy"] == b"a contender's"
+    assert sent[f"project/kernels/{OP}/definition.py"] == b"# the reference\n"
+
+
+def test_contenders_are_screened_there(campaign: store.Campaign, there: SimpleNamespace) -> None:
+    paths = {number: in_a_fork(campaign, f"number {number}", number) for number in (1, 3)}
+    best = solutions.find_solution(campaign.project, OP, "toy/v1")
+    times = ScreenResults(results={number: ScreenResult(failure="none") for number in paths})
+
+    def screen() -> ScreenResults:
+        return send.screen_in_context(
+            campaign.project, campaign.manifest, best, paths, lambda _: None,
+            language="toy", sets=("representative",), seconds=60.0,
+        )  # fmt: skip
+
+    there.parts = {"screen": times}
+    assert screen() == times
+    ((_, bundle),) = there.sent
+    sent = names_in(bundle)
+    assert (bundle.job.best, bundle.job.language) == ("toy/v1", "toy")
+    assert {n: sent[f"project/{name}"] for n, name in bundle.job.contenders.items()} == {
+        1: b"number 1", 3: b"number 3",
+    }  # fmt: skip
+    assert sent[f"project/kernels/{OP}/toy/v1.toy"] == b"v1"
+    there.parts = {"screen": ScreenResults(results={1: times.results[1]})}
+    with pytest.raises(MachineFailed, match="no screen of these"):
+        screen()

@@ -10,8 +10,6 @@ from types import SimpleNamespace
 import pytest
 
 from warpsmith.cli import main as entry
-from warpsmith.cli.program import analyze as program
-from warpsmith.cli.program import extract as program_extract
 from warpsmith.core.evaluation import Comparison, Interval
 from warpsmith.core.trial import TrialDecision, TrialVerdict
 from warpsmith.errors import MissingInput
@@ -33,9 +31,6 @@ EXTRACTION = Extraction(
 @pytest.fixture
 def called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """`called(*arguments)`: the exit code of `warpsmith program`, in a project with `train.py`."""
-    if not any(info.callback is program_extract.extract_command for info in program.app.registered_commands):
-        monkeypatch.setattr(program.app, "registered_commands", [*program.app.registered_commands])
-        program_extract.register(entry.app)
     (tmp_path / "warpsmith.toml").touch()
     (tmp_path / "train.py").write_text("def train_step():\n    pass\n")
     monkeypatch.chdir(tmp_path)

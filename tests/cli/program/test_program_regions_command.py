@@ -8,9 +8,6 @@ from pathlib import Path
 import pytest
 
 from warpsmith.cli import main as entry
-from warpsmith.cli.program import analyze as program
-from warpsmith.cli.program import extract as program_extract
-from warpsmith.cli.program import regions as program_regions
 from warpsmith.program.compiled.models import RegionRow, StepRegions
 from warpsmith.program.operators import accepted_regions
 from warpsmith.program.regions import extract_region, survey
@@ -40,10 +37,6 @@ REGIONS = StepRegions(
 @pytest.fixture
 def called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """`called(*arguments)`: the exit code of `warpsmith program`, in a project with `train.py`."""
-    for command in (program_extract, program_regions):
-        if not any(info.callback.__module__ == command.__name__ for info in program.app.registered_commands):
-            monkeypatch.setattr(program.app, "registered_commands", [*program.app.registered_commands])
-            command.register(entry.app)
     (tmp_path / "warpsmith.toml").touch()
     (tmp_path / "train.py").write_text("def train_step():\n    pass\n")
     monkeypatch.chdir(tmp_path)

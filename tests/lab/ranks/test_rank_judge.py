@@ -104,6 +104,29 @@ def test_a_process_that_left_the_group_is_stopped_with_the_rank(host, file, writ
         assert ticks.stat().st_size == size
 
 
+CONTINUED = """
+    import os, signal, time
+    if not hasattr(signal, "continued"):
+        signal.continued = []
+        signal.signal(signal.SIGCONT, lambda *_: signal.continued.append(1))
+    before, end = len(signal.continued), time.monotonic() + 0.1
+    while time.monotonic() < end: pass
+    with open(f"{folder}/continued-{{dist.get_rank()}}", "a") as file:
+        file.write(f"{{len(signal.continued) - before}} ")
+"""
+
+
+def test_a_jolted_rank_is_stopped_within_its_calls(host, file, write_version, tmp_path):
+    content, workload = write_version(CONTINUED.format(folder=tmp_path)).read_bytes(), file.definition.workloads[0]
+    with RankGroup("v1", file.definition, [workload], Path("v1.py"), content, host, Limits(seconds=20)) as group:
+        group.open_workload(workload)
+        group.fill([Inputs(file, workload, 1, "cpu").draw()] * SLOTS)
+        group.call_slots([[0.0] * SLOTS] * 2, jolted=0)
+    jolted, other = (sum(map(int, (tmp_path / f"continued-{rank}").read_text().split())) for rank in (0, 1))
+    assert jolted >= 3
+    assert other <= 1, "the start of the block continues it too"
+
+
 def test_all_processes_get_the_file_as_it_was_at_the_start(judge_file, write_version):
     path = write_version("    open({path!r}, 'a').write('# more')\n")
     path.write_text(path.read_text().replace("{path!r}", repr(str(path))))
@@ -152,3 +175,43 @@ def test_the_command_keeps_a_record(monkeypatch, capsys, tmp_path, file, judge_f
     assert record["decision"]["verdict"] == "ACCEPT"
     assert [check["name"] for check in record["trust"] if not check["ran"]] == ["isolation"]
     assert "not in force: isolation" in capsys.readouterr().out
+
+
+def test_rounds_must_beat_the_best_one_before_them(monkeypatch, capsys, tmp_path, file, judge_file, write_version):
+    evaluation, requests = judge_file(GATHER, timed=True), []
+
+    def judge_it(request, _):
+        requests.append(request)
+        judged = {"solution_sha256": files.file_sha256(request.source), "definition_sha256": request.file.sha256}
+        provenance = evaluation.provenance.model_copy(update=judged)
+        return evaluation.model_copy(update={"provenance": provenance})
+
+    monkeypatch.setattr("warpsmith.lab.ranks.judge.judge_ranks", judge_it)
+    (tmp_path / "warpsmith.toml").touch()
+    monkeypatch.chdir(tmp_path)
+    why = ("--round", "One exchange instead of two.")
+    assert run_command(monkeypatch, file.path) == 3
+    assert run_command(monkeypatch, file.path, GATHER, *why) == 0
+    assert run_command(monkeypatch, file.path, GATHER, *why) == 2, "the same version again"
+    assert run_command(monkeypatch, file.path, write_version("    eps = eps + 0\n"), *why) == 0
+    first = tmp_path / "devlog" / "all_reduce_rmsnorm" / "ranks" / "cpu-2" / "rounds" / "001"
+    assert [(each.against, each.judgement) for each in requests] == [(None, 1), (first / "version.py", 1)]
+    assert requests[1].against.read_text() == GATHER.read_text()
+    capsys.readouterr()
+    assert run_command(monkeypatch, file.path, "--json") == 0
+    standing = json.loads(capsys.readouterr().out)
+    assert (standing["best_round"], [each["best_round"] for each in standing["rounds"]]) == (2, [None, 1])
+    assert run_command(monkeypatch, file.path, "--ranks", "3") == 3, "rounds on other ranks are others"
+    assert run_command(monkeypatch, file.path, GATHER, *why, "--against", GATHER) == 2
+    assert run_command(monkeypatch, file.path, "--repair") == 0
+    assert "Nothing to repair" in capsys.readouterr().out
+
+
+def test_a_failure_of_the_machine_is_no_round(monkeypatch, capsys, tmp_path, file, judge_file, write_version):
+    invalid = judge_file(GATHER, against=write_version("    raise ValueError\n"), timed=True)
+    monkeypatch.setattr("warpsmith.lab.ranks.judge.judge_ranks", lambda *_: invalid)
+    (tmp_path / "warpsmith.toml").touch()
+    monkeypatch.chdir(tmp_path)
+    assert run_command(monkeypatch, file.path, GATHER, "--round", "One exchange instead of two.") == 4
+    assert "no round" in capsys.readouterr().out
+    assert not (tmp_path / "devlog").exists()

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from warpsmith import files
 from warpsmith import project as projects
-from warpsmith.cli.main import app
+from warpsmith.cli.main import load_app
 from warpsmith.core.trial import TrialPlan, TrialRecord
 from warpsmith.errors import CorruptRecord
 from warpsmith.ledger import signing
@@ -170,9 +170,9 @@ def test_the_command_repairs(trials: Trials, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.chdir(trials.project.root)
     SPOILED["edited"](trials.ledger.folder_of(3) / RECORD)
     with pytest.raises(CorruptRecord, match="program resume train"):
-        CliRunner().invoke(app, ["program", "next", "train"], catch_exceptions=False)
+        CliRunner().invoke(load_app(), ["program", "next", "train"], catch_exceptions=False)
     for output in ("trial 3 is corrupt", "Nothing to repair."):
-        result = CliRunner().invoke(app, ["program", "resume", "train"], catch_exceptions=False)
+        result = CliRunner().invoke(load_app(), ["program", "resume", "train"], catch_exceptions=False)
         assert (result.exit_code, output in result.output) == (0, True)
 
 

@@ -11,7 +11,7 @@ import repo_kit
 from typer.testing import CliRunner, Result
 
 from warpsmith import project as projects
-from warpsmith.cli.main import app
+from warpsmith.cli.main import load_app
 from warpsmith.errors import MissingInput, Misuse, WarpsmithError
 from warpsmith.repo import settings
 
@@ -38,7 +38,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*arguments: str, code: int = 0) -> Result:
-    done = CliRunner().invoke(app, list(arguments))
+    done = CliRunner().invoke(load_app(), list(arguments))
     if isinstance(done.exception, WarpsmithError):
         raise done.exception
     assert done.exit_code == code, done.output

@@ -17,6 +17,8 @@ from warpsmith import project as projects
 from warpsmith.campaign import define, explain, lab_requests
 from warpsmith.campaign.history import solutions
 from warpsmith.campaign.history.store import PROFILES
+from warpsmith.campaign.jobs import screening
+from warpsmith.campaign.jobs.screening import ScreenOrder
 from warpsmith.core.campaign import Manifest
 from warpsmith.core.evaluation import GATE_VERSION
 from warpsmith.core.hardware import Measurement
@@ -86,6 +88,8 @@ def _work(project: Project, job: Job, manifest: Manifest, tell: Tell) -> dict[st
             define.require_machine(manifest.target_language, page, manifest.objective)
             measurement.ensure_measurement(project, page.target, tell)
             return {}
+        if job.kind == "screen":
+            return {"screen": screening.time_contenders(project, _screen_order(project, job, manifest), tell)}
         solution = solutions.find_solution(project, manifest.target_op, job.solution)
         if job.kind == "profile":
             request = lab_requests.lab_request(project, manifest, solution, tell)
@@ -103,6 +107,18 @@ def _work(project: Project, job: Job, manifest: Manifest, tell: Tell) -> dict[st
             accepted=job.accepted,
         )  # fmt: skip
         return {"evaluation": lab_requests.judge_request(request)}
+
+
+def _screen_order(project: Project, job: Job, manifest: Manifest) -> ScreenOrder:
+    return ScreenOrder(
+        root=str(project.root),
+        manifest=manifest,
+        best=job.best or "",
+        language=job.language,
+        sets=job.sets,
+        seconds=job.seconds,
+        paths={number: str(project.root / name) for number, name in job.contenders.items()},
+    )
 
 
 def _contents(folder: Path) -> Mapping[str, bytes]:

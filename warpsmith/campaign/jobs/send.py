@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from warpsmith import files
 from warpsmith.campaign.history import closing
@@ -20,12 +22,15 @@ from warpsmith.core.text import Tell
 from warpsmith.errors import MachineFailed, WarpsmithError
 from warpsmith.execution.bundle import pack_job
 from warpsmith.execution.contexts import find_context, require_trust
-from warpsmith.execution.job import Job
+from warpsmith.execution.job import Job, ScreenResults
 from warpsmith.execution.remote import SKEW_SECONDS, RemoteMachine, RemoteOutcome
 from warpsmith.execution.slurm import SlurmConnection
 from warpsmith.lab.machine import measurement_store
 from warpsmith.lab.operator.definition_file import definition_sha256
-from warpsmith.project import Project
+from warpsmith.project import Project, find_project
+
+FORKS = (".warpsmith", "contenders")
+"""Folders in a project, the outer one first, that hold the forks of campaigns for contenders."""
 
 _REPORT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 """Name of a profile's report."""
@@ -59,7 +64,7 @@ def judge_in_context(
         MachineLacks: the machine cannot be reached or lacks something.
         MachineFailed: the outcome is not that of this request.
     """
-    best = conditions.best
+    project, best = _owner(project), conditions.best
     job = Job(
         kind="judge",
         manifest=_travelling(manifest),
@@ -100,7 +105,7 @@ def profile_in_context(
     """
     manifest = campaign.manifest
     job = Job(kind="profile", manifest=_travelling(manifest), solution=solution.name, workload=workload, full=full)
-    outcome = _run(campaign.project, manifest, job, tell, solution.path).outcome
+    outcome = _run(_owner(campaign.project), manifest, job, tell, solution.path).outcome
     if outcome.profile is None or outcome.profile.solution_sha256 != files.file_sha256(solution.path):
         raise MachineFailed(f"{manifest.context}: the outcome is no profile of this version; profile it again.")
     if odd := next((name for name in outcome.files if not _REPORT.fullmatch(name)), None):
@@ -119,6 +124,41 @@ def measure_in_context(project: Project, manifest: Manifest, tell: Tell) -> None
     """
     result = _run(project, manifest, Job(kind="measure", manifest=_travelling(manifest)), tell)
     _keep_measurement(project, result.outcome.measurement)
+
+
+def screen_in_context(
+    project: Project,
+    manifest: Manifest,
+    best: Solution,
+    contenders: Mapping[int, Path],
+    tell: Tell,
+    *,
+    language: str,
+    sets: tuple[WorkloadSet, ...],
+    seconds: float,
+) -> ScreenResults:
+    """Time contenders beside the best version on the machine of the manifest's context.
+
+    Raises:
+        Misuse: there is no such context.
+        MachineLacks: the machine cannot be reached or lacks something.
+        MachineFailed: the outcome is not that of this screen.
+    """
+    job = Job(
+        kind="screen",
+        manifest=_travelling(manifest),
+        best=best.name,
+        sets=sets,
+        contenders={number: f"contenders/{number}/{path.name}" for number, path in contenders.items()},
+        language=language,
+        seconds=seconds,
+    )
+    screen = _run(project, manifest, job, tell, best=best.path, contenders=contenders).outcome.screen
+    if screen is None or set(screen.results) != set(contenders):
+        raise MachineFailed(
+            f"{manifest.context}: the outcome is no screen of these versions; go on with --resume."
+        )
+    return screen
 
 
 def release_allocation(campaign: Campaign, tell: Tell) -> None:
@@ -149,12 +189,20 @@ def _run(
     tell: Tell,
     solution: Path | None = None,
     best: Path | None = None,
+    contenders: Mapping[int, Path] = MappingProxyType({}),
 ) -> RemoteOutcome:
     machine = RemoteMachine(find_context(project, manifest.context or ""), tell, root=project.root)
-    result = machine.run(pack_job(project, job, solution, best))
+    result = machine.run(pack_job(project, job, solution, best, contenders))
     if abs(result.skew) > SKEW_SECONDS:
         tell(f"{manifest.context}: its clock is {result.skew:+.0f} s off; the record has this machine's time")
     return result
+
+
+def _owner(project: Project) -> Project:
+    """Return the project that a fork for a contender belongs to, whose contexts and allocation it shares; else the
+    project itself."""
+    above = project.root.parents
+    return find_project(above[3]) if len(above) > 3 and above[1].parts[-2:] == FORKS else project
 
 
 def _subject(evaluation: Evaluation) -> tuple[str, str, str, str]:

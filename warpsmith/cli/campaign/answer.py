@@ -80,14 +80,13 @@ def brief_command(
 def register(app: typer.Typer) -> None:
     """Add the commands of this group."""
     group = typer.Typer(
-        name="answer",
         help="Show and check the answers that agents hand back.",
         no_args_is_help=True,
         rich_markup_mode=None,
     )
     group.command("check")(answer_check_command)
     group.command("show")(answer_show_command)
-    app.add_typer(group)
+    app.add_typer(group, name="answer")
     app.command("brief")(brief_command)
 
 

@@ -95,7 +95,8 @@ def optimize_command(
 
     project = find_project()
     designer = designer or _default_designer(recording, drafts)
-    _refuse_parallel(parallel, designer, context)
+    if parallel > 1 and designer == "recorded":
+        raise Misuse("The recorded designer plays one round after the other; omit --parallel.")
     create, first_language = _select_designer(designer, recording, drafts, model, max_budget_usd)
     settings: dict[str, object] = {
         "git": git,
@@ -191,24 +192,9 @@ def _select_designer(
     return _recorded_designer(recording)
 
 
-def _refuse_parallel(parallel: int, designer: str, context: str | None) -> None:
-    """Refuse several versions at once where they cannot be planned apart or timed side by side."""
-    if parallel == 1:
-        return
-    if designer == "recorded":
-        raise Misuse("The recorded designer plays one round after the other; omit --parallel.")
-    if context:
-        raise Misuse("--parallel screens versions on this machine only; omit --context or --parallel.")
-
-
 def _refuse_unscreened(campaign: Campaign) -> None:
-    """Refuse several versions at once in a campaign that decides by what a screen does not measure here."""
+    """Refuse several versions at once in a campaign that decides by what a screen does not measure."""
     manifest = campaign.manifest
-    if manifest.context:
-        raise Misuse(
-            f"{campaign.name} is judged in the context {manifest.context}, and --parallel screens versions on"
-            " this machine only; omit --parallel."
-        )
     if manifest.port:
         raise Misuse(
             f"{campaign.name} is a port campaign, and --parallel screens versions by time; omit --parallel."
@@ -308,7 +294,9 @@ def _run_campaign(
     stderr = console.stderr()
     if campaign.manifest.port:
         console.tell(port_sentence(campaign.manifest))
-    console.tell(f"{DESIGNERS[name]}; every measurement and every verdict is made now, on this machine.")
+    context = campaign.manifest.context
+    machine = f"in the context {context}" if context else "on this machine"
+    console.tell(f"{DESIGNERS[name]}; every measurement and every verdict is made now, {machine}.")
     stderr.print(_progress_line("", "DEFINE", f"{campaign.name}: {define_result}"))
     try:
         _run_rounds(campaign, create, stderr, duration, contenders)

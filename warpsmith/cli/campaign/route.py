@@ -52,7 +52,7 @@ def route(
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(route)
+    app.command("route")(route)
 
 
 def _task(text: str) -> str:

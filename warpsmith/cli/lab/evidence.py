@@ -27,6 +27,7 @@ def evidence_check_command(as_json: Json = False) -> None:
     """
     from warpsmith.campaign.evidence import evidence_check
     from warpsmith.campaign.evidence.contents import hash_contents
+    from warpsmith.campaign.rounds import rank_rounds
     from warpsmith.cli import console
     from warpsmith.errors import LeftOut, SolutionFailed
     from warpsmith.program.trials import trial_store
@@ -38,6 +39,7 @@ def evidence_check_command(as_json: Json = False) -> None:
     ledgers: list[Ledger[Any]] = [
         *(trials.ledger for trials in trial_store.list_trials(project)),
         *repo_store.list_repo_ledgers(project),
+        *rank_rounds.list_rank_ledgers(project),
     ]
     contents = hash_contents(project)
     with warnings.catch_warnings():
@@ -128,7 +130,6 @@ def evidence_drift_command(target: Target = None, as_json: Json = False) -> None
 def register(app: typer.Typer) -> None:
     """Add the group to the command."""
     group = typer.Typer(
-        name="evidence",
         help="Check and renew the claims of records.",
         no_args_is_help=True,
         rich_markup_mode=None,
@@ -136,7 +137,7 @@ def register(app: typer.Typer) -> None:
     group.command("check")(evidence_check_command)
     group.command("rerun")(evidence_rerun_command)
     group.command("drift")(evidence_drift_command)
-    app.add_typer(group)
+    app.add_typer(group, name="evidence")
 
 
 def _standing_lines(standing: Standing) -> Iterator[str]:

@@ -12,8 +12,6 @@ from warpsmith.cli.options import Json, Target
 from warpsmith.errors import Misuse, SolutionFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from warpsmith.core.hardware import Measurement
     from warpsmith.lab.gate_tests.false_win_models import FalseWins
     from warpsmith.lab.machine.hardware import HardwarePage
@@ -135,7 +133,7 @@ def _print_figures(page: HardwarePage) -> None:
     for name, figure in page.target.figures.items():
         value = figure.value if isinstance(figure.value, str) else f"{figure.value:g}"
         rows.append((name, value, figure.unit, page.citation(name), figure.note))
-    _print_table(("figure", "value", "unit", "file:line", "note"), rows)
+    console.out_table(("figure", "value", "unit", "file:line", "note"), rows)
 
 
 def _print_ceilings(measurement: Measurement) -> None:
@@ -143,7 +141,7 @@ def _print_ceilings(measurement: Measurement) -> None:
         (name, f"{ceiling.value:.4g}", ceiling.unit, f"{ceiling.best:.4g}", f"{ceiling.spread:.1%}", ceiling.how)
         for name, ceiling in measurement.ceilings.items()
     ]
-    _print_table(("ceiling", "median", "unit", "best", "spread", "how"), rows)
+    console.out_table(("ceiling", "median", "unit", "best", "spread", "how"), rows)
     for clock, call in measurement.launch.items():
         console.out(
             f"launch floor, by {clock}: {call.seconds * 1e6:.2f} us, spread {call.spread:.1%},"
@@ -167,17 +165,4 @@ def _print_false_wins(result: FalseWins) -> None:
             )
             for each in result.devices
         ]
-        _print_table(("device", "false wins", "at most", "largest gain", "A/A floor"), rows)
-
-
-def _print_table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(*columns, box=None, pad_edge=False)
-    for row in rows:
-        table.add_row(*map(Text, row))
-    output = console.stdout()
-    # As wide as its content, because agents read it: a table cut to 80 columns would lose text.
-    output.width = 400
-    output.print(table)
+        console.out_table(("device", "false wins", "at most", "largest gain", "A/A floor"), rows)

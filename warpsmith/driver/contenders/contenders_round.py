@@ -13,6 +13,7 @@ from pathlib import Path
 
 from warpsmith import languages
 from warpsmith.campaign.history.store import Campaign
+from warpsmith.campaign.jobs.screening import ScreenOrder
 from warpsmith.campaign.rounds import open_round
 from warpsmith.campaign.rounds.due_phase import DuePhase
 from warpsmith.campaign.rounds.state import CampaignState, read_state
@@ -21,9 +22,9 @@ from warpsmith.core.evaluation import Evaluation
 from warpsmith.core.text import Tell
 from warpsmith.driver.contenders import choose, design, difference, fork, screen
 from warpsmith.driver.contenders.recipe import Recipe
-from warpsmith.driver.contenders.screen import ScreenOrder, ScreenResults
 from warpsmith.driver.designer import ContenderDesigner
 from warpsmith.errors import AgentStopped, MachineFailed, Misuse
+from warpsmith.execution.job import ScreenResult, ScreenResults
 from warpsmith.lab.machine import device_lease, hardware
 from warpsmith.lab.machine.processes import Processes, read_error
 from warpsmith.ledger.store import write_model
@@ -184,7 +185,8 @@ class ContendersRound:
             return
         manifest = self.campaign.manifest
         target = hardware.read_target_page(self.campaign.project, manifest.target).target
-        shares = choose.share_out(right, device_lease.count_devices(target))
+        devices = 1 if manifest.context else device_lease.count_devices(target)
+        shares = choose.share_out(right, devices)
         self._take_times(designs, self._screen(state, designs, shares), "screened")
         times = {each.number: each.times for each in designs if each.times}
         raced = choose.choose_raced(times)
@@ -204,8 +206,7 @@ class ContendersRound:
             for folder, share in zip(folders, shares, strict=True):
                 order = ScreenOrder(
                     root=str(self.campaign.project.root),
-                    op=manifest.target_op,
-                    target=manifest.target,
+                    manifest=manifest,
                     best=state.best_name or "",
                     language=selection.language if selection else "",
                     sets=("representative", "full") if manifest.shapes == "full" else ("representative",),
@@ -216,7 +217,7 @@ class ContendersRound:
                 write_model(folder / screen.ORDER, order)
                 processes.start("screen", screen.__name__, folder)
             processes.wait()
-        results: dict[int, screen.ScreenResult] = {}
+        results: dict[int, ScreenResult] = {}
         for folder in folders:
             if not (folder / screen.RESULTS).is_file():
                 raise MachineFailed(f"A screen of contenders ended without times: {read_error(folder)}")

@@ -13,11 +13,9 @@ from warpsmith import files, project
 from warpsmith.campaign import tries
 from warpsmith.campaign.history import store
 from warpsmith.campaign.history.store import PROFILES, SPENT, Campaign
+from warpsmith.campaign.jobs.send import FORKS
 from warpsmith.campaign.rounds.state import CampaignState
 from warpsmith.ledger.lock import HOLDER, LOCK
-
-FOLDER = "contenders"
-"""Folder of the forks in the project's `.warpsmith/`."""
 
 _BASIS = "basis"
 """File that says what a fork was made from; it is written last."""
@@ -29,7 +27,7 @@ _LEFT_OUT = shutil.ignore_patterns(
 
 def forks_folder(campaign: Campaign) -> Path:
     """Folder of a campaign's forks."""
-    return campaign.project.root / ".warpsmith" / FOLDER / campaign.name
+    return campaign.project.root.joinpath(*FORKS, campaign.name)
 
 
 def fork_campaign(state: CampaignState, number: int) -> Campaign:

@@ -110,8 +110,9 @@ def _check_ranks(path: Path, definition: Definition, over_ranks: bool) -> None:
         )
     if not over_ranks and definition.ranks > 1:
         raise BadDefinition(
-            f"{path}: the definition is for {definition.ranks} ranks, which only `warpsmith ranks` runs; use it,"
-            " or remove `ranks` from the definition."
+            f"{path}: the definition is for {definition.ranks} ranks, which only `warpsmith ranks` runs;"
+            f' `warpsmith ranks {definition.name} FILE --round "HYPOTHESIS"` judges a version against the best one'
+            " and records it, without `warpsmith start`."
         )
 
 

@@ -100,6 +100,8 @@ class RankRequest:
     """Id of the target that the host runs on."""
     timed: bool = True
     """False for correctness alone."""
+    judgement: int = 1
+    """Number of this judgement among its campaign's comparisons; the later it is, the clearer a gain must be."""
     limits: Limits = field(default_factory=Limits)
     """Time for one block of calls on all ranks, and memory for each rank."""
     tell: Tell = lambda _: None
@@ -200,7 +202,7 @@ def _time(request: RankRequest, contents: _Contents, host: WorkerHost, times: Ra
                 )
                 for name, source in sides.items()
             }
-            return into.settle(groups, thresholds)
+            return into.settle(groups, thresholds, request.judgement)
 
     def look_again() -> ProvisionalDecision:
         later.append(RankTimes(request.file, secrets.randbits(62), request.tell))

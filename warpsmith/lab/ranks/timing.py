@@ -86,14 +86,19 @@ class RankTimes:
                     ahead = self.ahead.setdefault(workload.name, {})
                     ahead[name] = ahead.get(name, True) and group.ahead
 
-    def settle(self, groups: Mapping[str, RankGroup], thresholds: Thresholds) -> ProvisionalDecision:
-        """Time all workloads, and repeat that until the decision is settled."""
+    def settle(
+        self, groups: Mapping[str, RankGroup], thresholds: Thresholds, judgement: int = 1
+    ) -> ProvisionalDecision:
+        """Time all workloads, and repeat that until the decision is settled.
+
+        `judgement` is the number of this judgement among its campaign's comparisons.
+        """
         repeats = 0
         while True:
             for workload in self._workloads:
                 self._tell(f"timing {workload.name}")
                 self.time_workload(workload, groups)
-            provisional = self._decide(thresholds, repeats)
+            provisional = self._decide(thresholds, repeats, judgement)
             if provisional.settled:
                 return provisional
             repeats += 1
@@ -124,12 +129,14 @@ class RankTimes:
             for name, sides in self.seconds.items()
         }
 
-    def _decide(self, thresholds: Thresholds, repeats: int) -> ProvisionalDecision:
+    def _decide(self, thresholds: Thresholds, repeats: int, judgement: int) -> ProvisionalDecision:
         comparisons = {name: each.comparison for name, each in self.summarize().items() if each.comparison}
         if not comparisons:
             return ProvisionalDecision(True, decision.accept_without_rival())
         aggregate = self.mean(SOLUTION, BEST)
-        provisional = decision.decide_verdict(aggregate, comparisons, self.floor, thresholds, repeats)
+        provisional = decision.decide_verdict(
+            aggregate, comparisons, self.floor, thresholds, repeats, judgement=judgement
+        )
         shares = aggregate.shares or dict.fromkeys(self.seconds, 1 / len(self.seconds))
         mean = sum(
             shares[name] * log(statistics.trimmed_mean(sides[BEST]) / statistics.trimmed_mean(sides[SOLUTION]))

@@ -1,10 +1,11 @@
 # class: flag race
 # kind: attack
-# how: raises its flag before its part is written
+# how: raises its flag two milliseconds before its part is written, as a slow link would
 # caught: correctness
 # status: INCORRECT_NUMERICAL
 
 import os
+import time
 from pathlib import Path
 
 import torch
@@ -34,6 +35,7 @@ def run(partial, residual, weight, eps):
     call = _calls[numel] = _calls.get(numel, 0) + 1
     side = call % 2  # two buffers, so that the last call's may still be read
     shared(f"flag{numel}", rank, 1).fill_(call)
+    time.sleep(0.002)
     shared(f"part{side}", rank, numel).copy_(own.flatten())
     flag = shared(f"flag{numel}", 1 - rank, 1)
     while flag.item() < call:
