@@ -153,6 +153,7 @@ def test_a_campaign_through_slurm(
     assert cluster.jobs() == [], "it ends with the final race"
 
 
+@pytest.mark.long
 def test_a_campaign_through_ssh(
     typed: Typed, entry: NamedContext, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
