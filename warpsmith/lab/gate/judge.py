@@ -53,6 +53,7 @@ from warpsmith.lab.timing import energy
 from warpsmith.lab.timing.arenas import allocate_arenas
 from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.timing.sides import Sides, SideSource
+from warpsmith.lab.timing.stages import collect_stages
 from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.lab.workers.side import SideFailed, WorkerHost
 from warpsmith.languages.base import Build, BuildFailed
@@ -525,15 +526,13 @@ class _Gate:
         self.request.tell(name)
         notes: list[str] = []
         started, state = time.monotonic(), "failed"
-        try:
-            yield notes
-            state = "noted" if notes else "passed"
-        finally:
-            self.steps.append(
-                Step.model_validate(
-                    {"name": name, "state": state, "notes": notes, "seconds": time.monotonic() - started}
-                )
-            )
+        with collect_stages() as spent:
+            try:
+                yield notes
+                state = "noted" if notes else "passed"
+            finally:
+                facts = {"name": name, "state": state, "notes": notes, "stages": spent}
+                self.steps.append(Step.model_validate({**facts, "seconds": time.monotonic() - started}))
 
     @contextmanager
     def _attribute_failures(self, workload: Workload | None = None) -> Iterator[None]:

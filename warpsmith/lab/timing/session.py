@@ -32,6 +32,7 @@ from warpsmith.lab.timing.answers import (
 )
 from warpsmith.lab.timing.arenas import Arenas, describe_slots
 from warpsmith.lab.timing.slots import Slots
+from warpsmith.lab.timing.stages import stage
 from warpsmith.lab.workers import process
 from warpsmith.lab.workers.fresh_memory import FreshContent
 from warpsmith.lab.workers.side import Side, SideFailed
@@ -102,6 +103,7 @@ class Session(Slots):
         """Results that are in the arena, as they were at the side's last answer."""
         self._prepare()
 
+    @stage("inputs")
     def fill_inputs(self, distribution: str | None = None, *, quick: bool = False, slots: int = 0) -> None:
         """Draw new inputs for every slot, or the first `slots`, and poison the memory of the outputs."""
         self.correlated = distribution is not None or self.expanded
@@ -110,6 +112,7 @@ class Session(Slots):
         self.poison_outputs(graded=quick)
         row_parts.release_unused(self.device)
 
+    @stage("inputs")
     def write_inputs(self, slot: int, values: dict[str, torch.Tensor]) -> None:
         """Write inputs into a slot, at the same addresses as before, and poison the outputs."""
         self._write_slot(slot, values)
@@ -162,11 +165,12 @@ class Session(Slots):
         """
         self._begin_message()
         side = self.sides[name]
-        side.resume()
-        try:
-            return _exchange(side, message, meanwhile)
-        finally:
-            side.pause()
+        with stage("version"):
+            side.resume()
+            try:
+                return _exchange(side, message, meanwhile)
+            finally:
+                side.pause()
 
     def call_and_grade(self, name: str, slot: int = 0, *, keep: bool = False) -> Grade:
         """Call a side once on a filled slot, its fresh memory poisoned, and grade the result in full.
@@ -226,13 +230,14 @@ class Session(Slots):
         if deliver:
             message |= self._delivery(name)
         self._begin_message()
-        started = time.perf_counter()  # before it runs, because it could begin as soon as its inputs change
-        side.resume()
-        try:
-            answer = _exchange(side, message, meanwhile)
-            seconds = time.perf_counter() - started
-        finally:
-            side.pause()
+        with stage("version"):
+            started = time.perf_counter()  # before it runs, because it could begin as soon as its inputs change
+            side.resume()
+            try:
+                answer = _exchange(side, message, meanwhile)
+                seconds = time.perf_counter() - started
+            finally:
+                side.pause()
         self._note_outputs(name, slot, message, answer)
         return seconds
 
@@ -341,9 +346,10 @@ class Session(Slots):
         Raises:
             SideFailed: wrong type, shape, strides or dtype; inputs changed; a guard band written.
         """
-        outputs = self.fetch_outputs(name, slot)
-        self._check_memory(name, slot)
-        return correctness.grade_outputs(truth, outputs)
+        with stage("grading"):
+            outputs = self.fetch_outputs(name, slot)
+            self._check_memory(name, slot)
+            return correctness.grade_outputs(truth, outputs)
 
     def fetch_outputs(self, name: str, slot: int) -> dict[str, torch.Tensor]:
         """Return a slot's results as they were when the side answered, in the grader's memory.
@@ -376,6 +382,7 @@ class Session(Slots):
         """Return True if the grader reads a side's results out of its stopped process."""
         return self.device == "cpu" and self.sides[name].unreadable_reason() is None
 
+    @stage("version")
     def time_block(self, name: str, *, fetch: bool = False, times: int = 1) -> TimedBlock:
         """Time one block of a side: one call per slot, on inputs that it sees for the first time.
 
@@ -429,6 +436,7 @@ class Session(Slots):
             else:
                 del self._short_blocks[name]
 
+    @stage("version")
     def capture_graphs(self) -> dict[str, str]:
         """Record the block of every side in a CUDA graph; return the reason for each side that cannot be captured.
 

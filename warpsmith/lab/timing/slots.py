@@ -15,6 +15,7 @@ from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.lab.operator.tensor_bytes import equal_bytes
 from warpsmith.lab.timing.arenas import Arenas, bytes_per_call, count_slots, lay_out
+from warpsmith.lab.timing.stages import stage
 from warpsmith.lab.workers.arena import NAN_PATTERN
 from warpsmith.lab.workers.side import SideFailed
 
@@ -67,14 +68,16 @@ class Slots:
         if slot not in self._truths:
             if row_parts.exceeds_memory(self.file, self.workload, self.device):
                 self._truths.clear()  # it is large, and workers need the room
-            self._truths[slot] = correctness.compute_truth(
-                self.file, self.workload, self.drawn[slot], correlated=self.correlated
-            )
+            with stage("reference"):
+                self._truths[slot] = correctness.compute_truth(
+                    self.file, self.workload, self.drawn[slot], correlated=self.correlated
+                )
         return self._truths[slot]
 
     def grade_reference(self, slot: int = 0) -> Grade:
         """Grade the reference in its own precision, with its sums in several orders, on a filled slot."""
-        return correctness.grade_reference(self.file, self.workload, self.drawn[slot], self.truth(slot))
+        with stage("reference"):
+            return correctness.grade_reference(self.file, self.workload, self.drawn[slot], self.truth(slot))
 
     def choices_are_stable(self, slot: int = 0) -> bool:
         """Return True if no discrete choice of the reference depends on rounding, on a filled slot."""
