@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from warpsmith import languages
@@ -43,12 +42,12 @@ from warpsmith.lab.gate.decision import ProvisionalDecision
 from warpsmith.lab.gate.paired_timing import PairedTiming, noise_floor
 from warpsmith.lab.gate.probes import Probes
 from warpsmith.lab.gate.request import Request
-from warpsmith.lab.grading import odd, shapes
+from warpsmith.lab.grading import shapes
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.instrumented import sanitizers
 from warpsmith.lab.machine import contention, hardware, identity
 from warpsmith.lab.machine.telemetry import Gauge
-from warpsmith.lab.operator import input_rules, peers
+from warpsmith.lab.operator import peers
 from warpsmith.lab.timing import energy
 from warpsmith.lab.timing.arenas import allocate_arenas
 from warpsmith.lab.timing.session import SOLUTION, Session
@@ -129,21 +128,9 @@ class _Gate:
         self.language = languages.get(request.candidate.language)
         self.device = "cuda" if request.page.target.kind == "gpu" else "cpu"
         definition = request.file.definition
-        declared = definition.select("odd") or odd.derive_odd_workloads(request.file)
         self.timed = definition.select(*request.sets)
-        self.sampled: list[Workload] = []
-        near = odd.draw_near_workloads(request.file, interpreted=self.interpreted, device=self.device)
-        by_class = partial(shapes.draw_class_workloads, interpreted=self.interpreted, device=self.device)
-        self.odd = [*declared, *near, *by_class(request.file, self.timed)]
-        if not self.interpreted:
-            larger = shapes.draw_larger_workload(request.file, self.timed, input_rules.LARGER_BYTES[self.device])
-            between = (shapes.draw_close_workload, shapes.draw_middle_workload)
-            self.sampled = [w for w in (*(draw(request.file, self.timed) for draw in between), larger) if w]
-        self.drawn = [w for w in (*self.odd, *self.sampled) if shapes.shape_class(w) != "declared"]
-        self.timed_unseen = unseen.choose_timed(definition, self.drawn, self.device) if request.best else []
+        self.timed_unseen: list[Workload] = []
         self._timing_parts = 2 + len(request.peers) + bool(request.best)  # about as many as sides
-        timings = 0 if self._untimed_reason else self._timing_parts * (2 if request.best else 1)
-        self.parts = PartCounter(request.tell, 4 + len(self.odd) + len(self.timed) * (1 + timings))
         self.machine: Machine = identity.identify_machine(request.page.target)
         self.gauge = Gauge(self.machine.uuid)
         self.timing = self._new_timing()
@@ -182,8 +169,9 @@ class _Gate:
     def run(self) -> None:
         """Run all checks in order."""
         with ExitStack() as stack:
+            host = self.host or stack.enter_context(self._new_host())  # it imports PyTorch meanwhile
+            self._draw_sizes()
             self._lint()
-            host = self.host or stack.enter_context(self._new_host())
             self._restock(host)
             builds = self._build(Path(stack.enter_context(TemporaryFolder("build"))))
             sides = stack.enter_context(self._prepare_sides(host, builds))
@@ -213,6 +201,18 @@ class _Gate:
             with self._step("decision"):
                 self.aggregates, self.energy = self.timing.aggregates(), self.timing.energy()
                 self.decision = verdict
+
+    def _draw_sizes(self) -> None:
+        """Draw the sizes that this judgement checks and times besides the declared ones."""
+        request = self.request
+        self.odd, self.sampled = shapes.draw_judged_workloads(
+            request.file, self.timed, interpreted=self.interpreted, device=self.device
+        )
+        self.drawn = [w for w in (*self.odd, *self.sampled) if shapes.shape_class(w) != "declared"]
+        if request.best:
+            self.timed_unseen = unseen.choose_timed(request.file.definition, self.drawn, self.device)
+        timings = 0 if self._untimed_reason else self._timing_parts * (2 if request.best else 1)
+        self.parts = PartCounter(request.tell, 4 + len(self.odd) + len(self.timed) * (1 + timings))
 
     def _new_host(self) -> WorkerHost:
         """Start a worker host from which candidates cannot read the project."""
