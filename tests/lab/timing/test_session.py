@@ -14,14 +14,12 @@ from lab_samples import HONEST, SQUARE, kernel
 
 from warpsmith.core import gate_rules
 from warpsmith.core.evaluation import Status
-from warpsmith.errors import BadDefinition, MachineFailed
+from warpsmith.errors import MachineFailed
 from warpsmith.lab.gate.probes import Probes
-from warpsmith.lab.grading import correctness
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.machine import system
 from warpsmith.lab.timing import answers as worker_answers
 from warpsmith.lab.timing import arenas as timing_arenas
-from warpsmith.lab.timing import session
 from warpsmith.lab.timing.arenas import allocate_arenas, count_slots
 from warpsmith.lab.timing.session import Session
 from warpsmith.lab.timing.timing import SOLUTION
@@ -75,7 +73,7 @@ def test_an_honest_result_is_read_or_delivered(workshop, seat, monkeypatch):
 
 
 @needs_compiler
-def test_a_result_that_cannot_be_read_comes_with_the_answer(workshop, seat, monkeypatch):
+def test_a_result_that_cannot_be_read_is_delivered_before_the_answer(workshop, seat, monkeypatch):
     found = seat(workshop.load("square", SQUARE), kernel(HONEST))
     one, told = found.session(), []
     monkeypatch.setattr(found.side, "unreadable_reason", lambda: "tracing is not allowed")
@@ -93,37 +91,6 @@ def test_a_result_that_cannot_be_read_comes_with_the_answer(workshop, seat, monk
     one.poison_outputs()
     one.call_side(SOLUTION)  # a call that is timed delivers nothing
     assert bool(one._placements[0][1]["y"].view(one._arenas.outputs[SOLUTION].memory).isnan().all())
-
-
-def test_the_reference_is_computed_while_the_side_works(forged, monkeypatch):
-    one, said = forged.one, []
-    forged.side.tell = lambda message: said.append(message["do"])
-    forged.side.answer = lambda doing: said.append(f"answer to {doing}") or {"outputs": [TRUE_KIND]}
-    compute = correctness.compute_truth
-    monkeypatch.setattr(correctness, "compute_truth", lambda *a, **k: said.append("reference") or compute(*a, **k))
-    outcome(lambda: one.call_and_grade(SOLUTION))
-    one.call_with_late_inputs(SOLUTION, captured=False)
-    late = "call_with_late_inputs"
-    assert said == ["call", "reference", "answer to call", late, "reference", f"answer to {late}"]
-    said.clear()
-    monkeypatch.setattr(session, "_OVERLAP_ELEMENTS", 0)
-    forged.side.said = {"outputs": [TRUE_KIND]}
-    one.fill_inputs()
-    outcome(lambda: one.call_and_grade(SOLUTION))
-    assert said[-1] == "reference"  # a large one afterwards
-
-
-def test_a_reference_that_fails_leaves_no_answer_behind(forged, monkeypatch):
-    one, said = forged.one, []
-
-    def fail(*_: object, **__: object) -> None:
-        raise BadDefinition("the reference fails")
-
-    forged.side.answer = said.append
-    monkeypatch.setattr(correctness, "compute_truth", fail)
-    with pytest.raises(BadDefinition):
-        one.call_and_grade(SOLUTION)
-    assert said == ["call"]
 
 
 @needs_compiler
@@ -262,8 +229,7 @@ def test_a_late_call_is_graded_by_the_inputs_that_arrived(forged):
     one, forged.side.said = forged.one, {"outputs": [TRUE_KIND]}
     seen, fresh = one.drawn
     expected, asked = one.truth(1), []
-    forged.side.ask = forged.side.tell = asked.append
-    forged.side.answer = lambda doing: forged.side.said
+    forged.side.ask = lambda message: asked.append(message) or forged.side.said
     assert one.call_with_late_inputs(SOLUTION, captured=False) == ""
     assert asked == [{"do": "call_with_late_inputs", "slot": 0, "source": 1, "captured": False}]
     assert one.drawn == [fresh, fresh]

@@ -6,10 +6,8 @@ the next message, so that none of its threads runs while inputs are written or o
 
 from __future__ import annotations
 
-import functools
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from warpsmith.core import gate_rules
@@ -51,9 +49,6 @@ JUDGED = (SOLUTION, BEST, TWIN)
 _PROBES = 3
 _BURSTS = 3
 _CLOCK_TICK = 1e-7
-_OVERLAP_ELEMENTS = 1 << 21
-"""Elements of a call up to which its reference is computed while the side works. Chosen: workers need the memory
-that larger ones take, and the grader looks at their limits only while it waits."""
 
 
 class CallTime(NamedTuple):
@@ -158,17 +153,14 @@ class Session(Slots):
         self._delivered.clear()
         self._poison_outputs([name for name in self.sides if not graded or name in JUDGED])
 
-    def ask(self, name: str, message: Message, meanwhile: Callable[[], object] | None = None) -> Message:
-        """Resume a side, send one message, and stop the side when it has answered.
-
-        `meanwhile` runs while the side works; what it raises is raised once the side has answered.
-        """
+    def ask(self, name: str, message: Message) -> Message:
+        """Resume a side, send one message, and stop the side when it has answered."""
         self._begin_message()
         side = self.sides[name]
         with stage("version"):
             side.resume()
             try:
-                return _exchange(side, message, meanwhile)
+                return side.ask(message)
             finally:
                 side.pause()
 
@@ -180,8 +172,7 @@ class Session(Slots):
             slot: the slot.
             keep: keep alive what earlier calls returned.
         """
-        meanwhile = self._reference_meanwhile(slot)
-        self.call_side(name, slot, fresh="poison", keep=keep, deliver=True, meanwhile=meanwhile)
+        self.call_side(name, slot, fresh="poison", keep=keep, deliver=True)
         return self.grade_last_call(name, slot, self.truth(slot))
 
     def call_and_grade_rows(self, name: str, axis: str, chosen: Sequence[int], *, whole: bool = True) -> Grade:
@@ -214,7 +205,6 @@ class Session(Slots):
         fresh: FreshContent = "",
         keep: bool = False,
         deliver: bool = False,
-        meanwhile: Callable[[], object] | None = None,
     ) -> float:
         """Call a side once; return the grader's seconds around the call, including the hand-over.
 
@@ -223,8 +213,8 @@ class Session(Slots):
             slot: the slot.
             fresh: content of memory that the side allocates during the call.
             keep: keep alive what earlier calls returned.
-            deliver: a result that the grader cannot read is delivered with the answer, not after another message.
-            meanwhile: runs while the side works, in a call whose seconds are not used.
+            deliver: a result that the grader cannot read is delivered before the answer, with no other message;
+                for calls whose seconds are not used.
         """
         side, message = self.sides[name], {"do": "call", "slot": slot, "fresh": fresh, "keep": keep}
         if deliver:
@@ -234,7 +224,7 @@ class Session(Slots):
             started = time.perf_counter()  # before it runs, because it could begin as soon as its inputs change
             side.resume()
             try:
-                answer = _exchange(side, message, meanwhile)
+                answer = side.ask(message)
                 seconds = time.perf_counter() - started
             finally:
                 side.pause()
@@ -272,7 +262,7 @@ class Session(Slots):
         No message lies between the calls, so that a result which is kept for microseconds shows.
         """
         message = {"do": "call_in_succession", "slot": 0, "source": 1, **self._delivery(name)}
-        answer = self.ask(name, message, self._reference_meanwhile(1))
+        answer = self.ask(name, message)
         self.drawn[0], self._truths[0] = self.drawn[1], self.truth(1)
         self._note_outputs(name, 0, message, answer)
         return self.grade_last_call(name, 0, self.truth(0))
@@ -293,7 +283,7 @@ class Session(Slots):
         """
         message = {"do": "call_with_late_inputs", "slot": 0, "source": 1, "captured": captured}
         message |= self._delivery(name)
-        answer = self.ask(name, message, self._reference_meanwhile(1))
+        answer = self.ask(name, message)
         if "driver_error" in answer:
             raise MachineFailed(f"Inputs cannot be made to arrive late: {answer['driver_error']}")
         if reason := answer.get("reason"):
@@ -530,18 +520,13 @@ class Session(Slots):
             self._arenas.inputs.clear_beyond(self._input_layout)
 
     def _delivery(self, name: str) -> Message:
-        """Return the part of a message that has a result delivered with the answer; empty where it is read."""
+        """Return the part of a message that has a result delivered before the answer; empty where it is read."""
         return {} if self.reads_memory_of(name) else {"deliver": True}
 
     def _note_outputs(self, name: str, slot: int, message: Message, answer: Message) -> None:
         self._answers[name, slot] = outputs = parse_outputs(answer.get("outputs"), name)
         if message.get("deliver"):
             self._delivered[name, slot] = outputs
-
-    def _reference_meanwhile(self, slot: int) -> Callable[[], object] | None:
-        """Return what computes the reference of a slot, to be run while a side works; None for a large call."""
-        small = self.file.definition.elements(self.workload) <= _OVERLAP_ELEMENTS
-        return functools.partial(self.truth, slot) if small and self.drawn[slot] else None
 
     def _time_launches(self, name: str, count: int) -> float:
         self.fill_inputs(quick=True)
@@ -558,20 +543,6 @@ class Session(Slots):
         }
         for name in self.sides:
             self.ask(name, message)
-
-
-def _exchange(side: Side, message: Message, meanwhile: Callable[[], object] | None) -> Message:
-    """Send a side a message, run `meanwhile`, and return the answer."""
-    if meanwhile is None:
-        return side.ask(message)
-    side.tell(message)
-    try:
-        meanwhile()
-    except BaseException:
-        with suppress(SideFailed):  # or the next message gets this answer
-            side.answer(message["do"])
-        raise
-    return side.answer(message["do"])
 
 
 _flushed_memory: list[torch.Tensor] = []
