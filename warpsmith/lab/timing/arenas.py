@@ -139,8 +139,8 @@ def lay_out(
 def describe_slots(placements: Sequence[SlotPlacements]) -> list[dict[str, Any]]:
     """Describe the tensors of each slot for a worker, in JSON."""
     return [
-        {"inputs": {name: _as_json(place) for name, place in inputs.items()},
-         "outputs": [_as_json(place) for place in outputs.values()]}
+        {"inputs": {name: _as_json(placement) for name, placement in inputs.items()},
+         "outputs": [_as_json(placement) for placement in outputs.values()]}
         for inputs, outputs in placements
     ]  # fmt: skip
 

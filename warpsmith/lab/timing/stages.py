@@ -29,10 +29,10 @@ class _Clock:
         self._open.pop()
 
     def _add(self) -> None:
-        now = time.monotonic()
+        reading = time.monotonic()
         if self._open:
-            self.seconds[self._open[-1]] = self.seconds.get(self._open[-1], 0.0) + now - self._since
-        self._since = now
+            self.seconds[self._open[-1]] = self.seconds.get(self._open[-1], 0.0) + reading - self._since
+        self._since = reading
 
 
 _clock: ContextVar[_Clock | None] = ContextVar("clock", default=None)
