@@ -17,6 +17,7 @@ from warpsmith import project as projects
 from warpsmith.campaign import define, explain, lab_requests
 from warpsmith.campaign.history import solutions
 from warpsmith.campaign.history.store import PROFILES
+from warpsmith.campaign.jobs.send import Conditions
 from warpsmith.core.campaign import Manifest
 from warpsmith.core.evaluation import GATE_VERSION
 from warpsmith.core.hardware import Measurement
@@ -93,16 +94,15 @@ def _work(project: Project, job: Job, manifest: Manifest, tell: Tell) -> dict[st
             profile = explain.explain_version(request, folder, job.workload, full=job.full)
             return {"profile": profile, "files": _contents(folder)}
         best = solutions.find_solution(project, manifest.target_op, job.best) if job.best else None
-        request = lab_requests.lab_request(
-            project, manifest, solution, tell,
+        conditions = Conditions(
             best=best,
             sets=job.sets,
             peers=job.peers,
             timed=job.timed,
             judgement=job.judgement,
             accepted=job.accepted,
-        )  # fmt: skip
-        return {"evaluation": lab_requests.judge_request(request)}
+        )
+        return {"evaluation": lab_requests.judge_here(project, manifest, solution, tell, conditions)}
 
 
 def _contents(folder: Path) -> Mapping[str, bytes]:

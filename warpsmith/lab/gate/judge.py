@@ -68,7 +68,7 @@ class _StepFailed(Exception):
     """A step failed, and no later step runs."""
 
 
-def judge_version(request: Request, host: WorkerHost | None = None) -> Evaluation:
+def judge_version(request: Request, host: WorkerHost | None = None, *, last: bool = False) -> Evaluation:
     """Judge one version; this is the only way to a verdict.
 
     A machine or a reference that fails gives an INVALID verdict. It is a rollback only where the reference fails
@@ -77,6 +77,7 @@ def judge_version(request: Request, host: WorkerHost | None = None) -> Evaluatio
     Args:
         request: the version and the conditions.
         host: a running worker host, which saves its start; by default one of its own.
+        last: nothing is judged after it with this host, so that no workers are prepared at the end.
 
     Raises:
         MachineLacks: the language cannot run here at all, or energy cannot be read.
@@ -89,7 +90,7 @@ def judge_version(request: Request, host: WorkerHost | None = None) -> Evaluatio
         lacks = lacks or energy.missing_energy_counter(request.page.target)
     if lacks:
         raise MachineLacks(lacks)
-    gate = _Gate(request, host)
+    gate = _Gate(request, host, last=last)
     gate.run_to_verdict()
     if gate.companion_failure and not gate.control_failure():
         gate = _Gate(request)
@@ -109,8 +110,8 @@ def _fails_alone(request: Request) -> bool:
 class _Gate:
     """One judgement in progress."""
 
-    def __init__(self, request: Request, host: WorkerHost | None = None) -> None:
-        self.request, self.host = request, host
+    def __init__(self, request: Request, host: WorkerHost | None = None, *, last: bool = False) -> None:
+        self.request, self.host, self.last = request, host, last
         self.seed = secrets.randbits(62)
         self._session_numbers = itertools.count(1)
         self.steps: list[Step] = []
@@ -159,7 +160,7 @@ class _Gate:
     def control_failure(self) -> str:
         """Return how the sides beside the candidate fail without it, in a fresh host; empty if they do not."""
         self.request.tell("what failed beside the version is called without it")
-        return control.control_failure(self.request, self._new_host(), self.device)
+        return control.control_failure(self.request, self.request.start_host(), self.device)
 
     def blame_candidate(self) -> None:
         """Refuse a version beside which the reference fails, and not without it."""
@@ -169,13 +170,13 @@ class _Gate:
     def run(self) -> None:
         """Run all checks in order."""
         with ExitStack() as stack:
-            host = self.host or stack.enter_context(self._new_host())  # it imports PyTorch meanwhile
+            host = self.host or stack.enter_context(self.request.start_host())  # it imports PyTorch meanwhile
             self._draw_sizes()
             self._lint()
             self._restock(host)
             builds = self._build(Path(stack.enter_context(TemporaryFolder("build"))))
             sides = stack.enter_context(self._prepare_sides(host, builds))
-            if self.host:
+            if self.host and not self.last:
                 stack.callback(self._restock, host)  # for the next judgement, while this one's sides end
             self._start(sides)
             if self.device != "cpu" and BEST in sides.running:
@@ -213,11 +214,6 @@ class _Gate:
             self.timed_unseen = unseen.choose_timed(request.file.definition, self.drawn, self.device)
         timings = 0 if self._untimed_reason else self._timing_parts * (2 if request.best else 1)
         self.parts = PartCounter(request.tell, 4 + len(self.odd) + len(self.timed) * (1 + timings))
-
-    def _new_host(self) -> WorkerHost:
-        """Start a worker host from which candidates cannot read the project."""
-        project = self.request.project
-        return WorkerHost(self.device, interpret=self.interpreted, hidden=(project.kernels, project.devlog))
 
     def _restock(self, host: WorkerHost) -> None:
         """Prepare idle workers for the sides of a judgement like this one."""
