@@ -94,6 +94,7 @@ def main() -> None:
         "checked_too": [result.workload for result in evaluation.results if result.timing is None],
         "ours_seconds": ours,
         "steps_seconds": {step.name: step.seconds for step in evaluation.steps},
+        "stages_seconds": {step.name: step.stages for step in evaluation.steps if step.stages},
         "sanitizers_seconds": next((step.seconds for step in full.steps if step.name == "sanitizers"), None),
         "kernelbench_steps_seconds": theirs,
         "ratio": sum(theirs) / sorted(ours)[1],

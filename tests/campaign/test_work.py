@@ -115,3 +115,28 @@ def test_a_judgement_holds_its_device_alone_and_a_check_shares_it(
     solution: Any = None
     judged = lab_requests.judge_solution(project, manifest, solution, print, Conditions(timed=timed))
     assert (judged, leases) == ("judged", [not timed, timed, not timed])
+
+
+def test_the_worker_host_starts_between_the_measurement_and_the_definition(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It imports PyTorch while the definition does, and never while the machine is measured."""
+    events: list[Any] = []
+    page = SimpleNamespace(target=SimpleNamespace(id="cpu", kind="cpu"))
+
+    @contextmanager
+    def host(_: Any, page: Any, language: str) -> Iterator[str]:
+        events.append((page.target.id, language))
+        yield "host"
+        events.append("host ends")
+
+    monkeypatch.setattr(lab_requests, "start_judgement_host", host)
+    monkeypatch.setattr(lab_requests.measurement, "ensure_measurement", lambda *_: events.append("measured"))
+    monkeypatch.setattr(lab_requests.definition_file, "load_definition", lambda _: events.append("loaded"))
+    monkeypatch.setattr(lab_requests.hardware, "read_target_page", lambda project, target: page)
+    monkeypatch.setattr(lab_requests, "judge_request", lambda request, host: events.append(host))
+    manifest = start.start_campaign(project, OP, "cpu", "toy").manifest
+    version: Any = SimpleNamespace(path=project.root, language="toy", version=1)
+    events.clear()
+    lab_requests.judge_here(project, manifest, version, print, Conditions())
+    assert events == ["measured", ("cpu", "toy"), "loaded", "host", "host ends"]

@@ -28,6 +28,19 @@ def test_verdict_of_a_better_version(make):
     assert "build skipped: no compiler" in lines
 
 
+def test_verdict_says_where_its_time_went(make):
+    whole = make.campaign_of_three()[2].evaluation
+    assert "seconds:" not in shown(terminal.verdict_table(whole))  # a record from before there were stages
+    correctness = {"name": "correctness", "state": "passed", "seconds": 6.0}
+    steps = [
+        {"name": "lint", "state": "passed", "seconds": 0.01},
+        {"name": "timing", "state": "passed", "seconds": 3.5},
+        {**correctness, "stages": {"reference": 1.25, "version": 2.0}},
+    ]
+    text = shown(terminal.verdict_table(whole.model_validate(whole.model_dump() | {"steps": steps})))
+    assert "seconds: 9.5, of which correctness 6.0 (version 2.0, reference 1.2), timing 3.5\n" in text
+
+
 def test_verdict_by_energy(make):
     whole = make.campaign_of_three()[2].evaluation
     judged = whole.model_validate(whole.model_dump() | {"energy": make.energy()})

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 from warpsmith.campaign import explain
@@ -22,9 +23,11 @@ from warpsmith.core.text import Tell
 from warpsmith.errors import MissingInput, Misuse
 from warpsmith.lab.calibration import measurement
 from warpsmith.lab.gate import judge
-from warpsmith.lab.gate.request import Candidate, Request
+from warpsmith.lab.gate.request import Candidate, Request, start_judgement_host
 from warpsmith.lab.machine import device_lease, hardware, measurement_store
+from warpsmith.lab.machine.hardware import HardwarePage
 from warpsmith.lab.operator import definition_file
+from warpsmith.lab.workers.side import WorkerHost
 from warpsmith.ledger.store import write_model
 from warpsmith.port.judge import PortJudgement, judge_port
 from warpsmith.project import Project
@@ -40,9 +43,28 @@ def lease_target(
     return device_lease.lease_device(hardware.read_target_page(project, target).target, tell, shared=shared)
 
 
-def judge_request(request: Request) -> Evaluation:
-    """Judge one version, as `warpsmith.lab.gate.judge` does; a floor that proved too low is forgotten."""
-    evaluation = judge.judge_version(request)
+def judge_here(
+    project: Project, manifest: Manifest, solution: Solution, tell: Tell, conditions: Conditions
+) -> Evaluation:
+    """Judge a version on this machine, whose device is held; raises as `lab_request` and `judge_version` do."""
+    with ExitStack() as stack:
+
+        def start_worker_host(page: HardwarePage) -> None:
+            hosts.append(stack.enter_context(start_judgement_host(project, page, solution.language)))
+
+        hosts: list[WorkerHost] = []
+        request = lab_request(
+            project, manifest, solution, tell, before_loading=start_worker_host, **vars(conditions)
+        )
+        return judge_request(request, *hosts)
+
+
+def judge_request(request: Request, host: WorkerHost | None = None) -> Evaluation:
+    """Judge one version, as `warpsmith.lab.gate.judge` does; a floor that proved too low is forgotten.
+
+    `host` is a worker host for this request alone.
+    """
+    evaluation = judge.judge_version(request, host, last=True)
     if evaluation.decision.reason.startswith(RESTLESS):
         measurement_store.forget_noise(request.measurement.machine)
     return evaluation
@@ -65,7 +87,7 @@ def judge_solution(
     if manifest.context is not None:
         return send.judge_in_context(project, manifest, solution, conditions, tell)
     with lease_target(project, manifest.target, tell, shared=not conditions.timed):
-        return judge_request(lab_request(project, manifest, solution, tell, **vars(conditions)))
+        return judge_here(project, manifest, solution, tell, conditions)
 
 
 def _judge_port(
@@ -204,11 +226,13 @@ def lab_request(
     timed: bool = True,
     judgement: int = 1,
     accepted: Evaluation | None = None,
+    before_loading: Callable[[HardwarePage], None] = lambda _: None,
 ) -> Request:
     """Build a request to the lab; if it is timed, measure what was not measured of this machine.
 
     `best`, `sets`, `peers`, `timed`, `judgement` and `accepted` are fields of `Request`; the others come from the
-    manifest.
+    manifest. `before_loading` is called once nothing more is measured, before the definition is loaded, which
+    imports PyTorch.
 
     Raises:
         MissingInput: there is no such definition, or no page of the target.
@@ -219,6 +243,7 @@ def lab_request(
         measured = measurement.ensure_measurement(project, page.target, tell)
     else:
         measured = measurement.stored_measurement(project, page.target)
+    before_loading(page)
     return Request(
         project=project,
         file=definition_file.load_definition(project.definition_path(manifest.target_op)),

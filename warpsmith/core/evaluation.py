@@ -254,6 +254,9 @@ class Step(Model):
     """Findings of the step."""
     seconds: float = Field(ge=0)
     """Wall time in seconds."""
+    stages: dict[str, float] = Field(default_factory=dict)
+    """Seconds of it by what they were spent on: `inputs`, `reference`, `version` (waiting for its process) and
+    `grading`; empty where nothing was called."""
 
 
 class Provenance(Model):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import fsum
 from typing import TYPE_CHECKING
 
 from rich.console import Group
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 MAX_WORKLOADS = 12
 """Largest number of workloads in a verdict; failed ones come first, then the slowest against the best."""
+
+_LONG_STEP = 0.05
+"""Share of a judgement's time from which a step is named."""
 
 _PIPE_WIDTH = 200
 """Width of a table if stdout is not a terminal, so that nothing is truncated."""
@@ -187,9 +191,25 @@ def _below(evaluation: Evaluation, shown_count: int, path: str | None) -> Iterat
     if origin.context:
         job = f", node {origin.node}, Slurm job {origin.slurm_job}" if origin.slurm_job else ""
         yield format.plain(f"judged on {origin.context}: {origin.machine.device}{job}")
+    if spent := _spent(evaluation):
+        yield spent
     yield format.plain(f"{evaluation.decision.verdict}: {evaluation.decision.reason}")
     if path:
         yield format.plain(path)
+
+
+def _spent(evaluation: Evaluation) -> str:
+    """Return where the time of a judgement went: its longest steps, each with its stages; empty without stages."""
+    total = fsum(step.seconds for step in evaluation.steps)
+    long = [step for step in evaluation.steps if step.seconds >= _LONG_STEP * total]
+    if not any(step.stages for step in long):
+        return ""
+    texts = []
+    for step in sorted(long, key=lambda step: -step.seconds):
+        stages = sorted(step.stages.items(), key=lambda pair: -pair[1])
+        within = ", ".join(f"{name} {seconds:.1f}" for name, seconds in stages)
+        texts.append(f"{step.name} {step.seconds:.1f}" + (f" ({within})" if within else ""))
+    return f"seconds: {total:.1f}, of which {', '.join(texts)}"
 
 
 def _urgency(result: WorkloadResult) -> tuple[int, float]:

@@ -39,7 +39,7 @@ from warpsmith.lab.machine import hardware, system
 from warpsmith.lab.operator import definition_file, inputs
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
-from warpsmith.lab.timing import answers, session, timing
+from warpsmith.lab.timing import answers, session, slots, timing
 from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.lab.workers import arena, side
@@ -99,9 +99,9 @@ def _several_the_same(self: Inputs, count: int, *arguments: Any, **named: Any) -
 
 
 def _call_unpoisoned(
-    self: Session, name: str, slot: int = 0, *, fresh: FreshContent = "", keep: bool = False
+    self: Session, name: str, slot: int = 0, *, fresh: FreshContent = "", **options: bool
 ) -> float:
-    return _call(self, name, slot, keep=keep)
+    return _call(self, name, slot, **options)
 
 
 def _call_after_a_start(self: Session, name: str, *arguments: Any, **named: Any) -> float:
@@ -189,6 +189,11 @@ LATE_EDITS = without(Probes, "_edit_after_calls")
 ODD_EDITS = without(Probes, "_edit_at_odd_sizes")
 SUCCESSION = without(Probes, "_call_in_succession")
 OTHER_EDITS = (LATE_EDITS, ODD_EDITS, SUCCESSION)
+DELIVERED_LATE = (
+    without(Session, "reads_memory_of", lambda *_: False),
+    without(Session, "_delivery", lambda *_: {}),
+)
+
 STATE = (without(leftovers, "require_same_state"),)
 
 DEFENCES: dict[str, Defence] = {
@@ -209,12 +214,12 @@ DEFENCES: dict[str, Defence] = {
         "segment_sum/cpp/attack_far_write.cpp", (without(arena.Arena, "guards_are_intact", lambda *_: True),)
     ),
     "guards of NaN": Defence(
-        "rmsnorm/cpp/attack_masks_by_zero.cpp", (without(session, "NAN_PATTERN", arena.GUARD_PATTERN),)
+        "rmsnorm/cpp/attack_masks_by_zero.cpp", (without(slots, "NAN_PATTERN", arena.GUARD_PATTERN),)
     ),
     "inputs compared": Defence(
         "rmsnorm/cpp/attack_scales_in_place.cpp",
         (
-            without(session, "equal_bytes", lambda *_: True),
+            without(slots, "equal_bytes", lambda *_: True),
             without(correctness_check, "list_layouts", lambda *_: ("contiguous",)),
             without(correctness_check, "list_dense_layouts", lambda *_: ("contiguous",)),
         ),
@@ -257,7 +262,7 @@ DEFENCES: dict[str, Defence] = {
     # computes afterwards, and then looks as if it did not need its kernels.
     "plain types": Defence(
         "argmax/triton/attack_lazy_tensor.py",
-        (without(Session, "reads_memory_of", lambda *_: False), without(Probes, "_suppress_kernels")),
+        (*DELIVERED_LATE, without(Probes, "_suppress_kernels")),
         ("plain types",),
     ),
     # A result that is wrong at declared odd sizes is wrong at drawn ones too.
@@ -342,9 +347,7 @@ DEFENCES: dict[str, Defence] = {
         "segment_sum/cpp/attack_thread_leak.cpp",
         (without(leftovers, "require_few_left", lambda *_: None), without(Probes, "_require_no_growth")),
     ),
-    "outputs at the answer": Defence(
-        "softmax/triton/attack_lazy_delivery.py", (without(Session, "reads_memory_of", lambda *_: False),)
-    ),
+    "outputs at the answer": Defence("softmax/triton/attack_lazy_delivery.py", DELIVERED_LATE),
     "stopped worker": Defence(
         "softmax/cpp/attack_input_watcher.cpp",
         (

@@ -83,14 +83,19 @@ def test_a_hook_that_looks_at_all_rows_is_called_once(lengths, monkeypatch):
 
 
 def test_memory_that_nobody_uses_is_given_back(monkeypatch):
-    reserved, calls = [100], []
+    reserved, free, calls = [100], [100], []
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda: reserved[0])
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda: 50)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: type("P", (), {"total_memory": 3200}))
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free[0], 3200))
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: calls.append(1))
     row_parts.release_unused("cuda")
     assert not calls
     reserved[0] = 151
+    free[0] = 1000  # so much that a worker hardly misses it
+    row_parts.release_unused("cuda")
+    assert not calls
+    free[0] = 400
     row_parts.release_unused("cuda")
     row_parts.release_unused("cpu")
     assert len(calls) == 1

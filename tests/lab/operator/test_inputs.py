@@ -515,3 +515,14 @@ def test_an_input_holds_the_number_that_a_promise_gives_it(workshop, promise, pa
     assert (source.draw("large")["labels"] >= 0).any()
     few = file.definition.workloads[0].model_copy(update={"axes": {"n": 8}})
     assert not any((Inputs(file, few, seed, "cpu").draw("large")["labels"] == -100).any() for seed in range(9))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_a_gpu_rounds_the_same_normal_values_as_it_draws_them(workshop, dtype):
+    file = workshop.load("square", ROWS)
+    workload = file.definition.workloads[0].model_copy(update={"dtype": dtype})
+    drawn = Inputs(file, workload, 1, "cuda").draw()["x"]
+    wide = Inputs(file, workload.model_copy(update={"dtype": "float32"}), 1, "cuda").draw()["x"]
+    assert drawn.dtype == getattr(torch, dtype)
+    assert torch.equal(drawn, wide.to(drawn.dtype))

@@ -32,7 +32,7 @@ def test_the_host_time_of_a_side_is_the_median_over_its_blocks(issued, expected)
     session = RaceSession.__new__(RaceSession)
     session.device, session.graphs, session.slots = "cuda", False, 4
     session.sides = {"peer": Reporting(*issued)}
-    session._host, session._short_blocks, session._consumed = {}, {}, set()
+    session._host, session._short_blocks, session._consumed, session._delivered = {}, {}, set(), {}
     session._peers = {"peer": SimpleNamespace(consumes=())}
     session._draw_order = lambda name: [0, 1, 2, 3]
     for _ in range(3):

@@ -12,6 +12,7 @@ from warpsmith.lab.machine import system
 from warpsmith.lab.timing.arenas import allocate_arenas
 from warpsmith.lab.timing.session import SOLUTION
 from warpsmith.lab.timing.sides import Sides, SideSource
+from warpsmith.lab.workers import process
 from warpsmith.lab.workers.side import Limits, Side, SideFailed
 
 
@@ -49,6 +50,34 @@ def test_sides_start_together_and_end_together(square, workshop, host):
             REFERENCE: True,
         }
     assert workers(host) == []
+
+
+def test_a_loaded_side_is_stopped_until_it_is_asked(square):
+    with square() as bench:
+        bench.start()
+        assert {process.read_stat(str(side.pid)).state for side in bench.running.values()} == {"T"}
+
+
+def test_no_side_finds_what_another_one_left_beyond_the_tensors(square, workshop):
+    """Where a session has one side, that is certain from its start to its end."""
+    workload = workshop.load("square", SQUARE).definition.workloads[0]
+
+    def left_behind(opened, name):
+        memory = bench.arenas.inputs.memory[opened._input_layout.size :]
+        memory.fill_(7)
+        opened.ask(name, {"do": "no_op"})
+        return bool(memory.any())
+
+    with square() as bench:
+        bench.start()
+        both = bench.open_session(workload, 7)
+        assert not any(left_behind(both, name) for name in both.sides)
+        bench.arenas.inputs.memory.fill_(7)
+        bench.arenas.outputs[SOLUTION].memory.fill_(7)
+        alone = bench.open_session(workload, 8, (SOLUTION,))
+        assert not bench.arenas.inputs.memory[alone._input_layout.size :].any()
+        assert not bench.arenas.outputs[SOLUTION].memory[alone._output_layout.size :].any()
+        assert left_behind(alone, SOLUTION)  # nobody else was there to leave it
 
 
 def test_fresh_processes_take_the_place_of_some(square, workshop, host):

@@ -97,7 +97,7 @@ def test_a_side_replays_its_graph_while_the_counter_is_read():
         pause=lambda: told.append("stop"),
     )
     session = object.__new__(sessions.Session)
-    session.sides, session.slots = {"reference": side}, 2
+    session.sides, session.slots, session._delivered = {"reference": side}, 2, {}
     session.replay_block("reference", 40, lambda: told.append("read"))
     assert told == ["go on", 40, "read", "block", "stop"]
 

@@ -73,6 +73,27 @@ def test_an_honest_result_is_read_or_delivered(workshop, seat, monkeypatch):
 
 
 @needs_compiler
+def test_a_result_that_cannot_be_read_is_delivered_before_the_answer(workshop, seat, monkeypatch):
+    found = seat(workshop.load("square", SQUARE), kernel(HONEST))
+    one, told = found.session(), []
+    monkeypatch.setattr(found.side, "unreadable_reason", lambda: "tracing is not allowed")
+    tell = found.side.tell
+    monkeypatch.setattr(
+        found.side, "tell", lambda message, *rest: told.append(message["do"]) or tell(message, *rest)
+    )
+    one.fill_inputs()
+    assert one.call_and_grade(SOLUTION).status is Status.PASSED
+    assert torch.equal(one.fetch_outputs(SOLUTION, 0)["y"], one.drawn[0]["x"] ** 2)
+    assert told == ["call"]
+    one.call_again(SOLUTION, 0, 1)  # may change what was delivered
+    one.fetch_outputs(SOLUTION, 0)
+    assert told == ["call", "call_again", "deliver"]
+    one.poison_outputs()
+    one.call_side(SOLUTION)  # a call that is timed delivers nothing
+    assert bool(one._placements[0][1]["y"].view(one._arenas.outputs[SOLUTION].memory).isnan().all())
+
+
+@needs_compiler
 def test_a_side_runs_only_while_it_is_asked(workshop, seat):
     busy = "static long count = 0; std::thread([] { for (;;) { ++count; usleep(100); } }).detach();" + HONEST
     found = seat(workshop.load("square", SQUARE), kernel(busy))

@@ -32,7 +32,7 @@ def session() -> Session:
     made = Session.__new__(Session)
     made.sides = {"fast": ScriptedSide(1e-5), "slow": ScriptedSide(15e-3), "slowest": ScriptedSide(1.0)}
     made.device, made.slots, made.graphs = "cuda", 200, True
-    made._short_blocks, made._random = {}, random.Random(1)
+    made._short_blocks, made._delivered, made._random = {}, {}, random.Random(1)
     made.fill_inputs = lambda **_: None
     return made
 

@@ -19,6 +19,7 @@ from warpsmith.campaign.history import solutions
 from warpsmith.campaign.history.store import PROFILES
 from warpsmith.campaign.jobs import screening
 from warpsmith.campaign.jobs.screening import ScreenOrder
+from warpsmith.campaign.jobs.send import Conditions
 from warpsmith.core.campaign import Manifest
 from warpsmith.core.evaluation import GATE_VERSION
 from warpsmith.core.hardware import Measurement
@@ -97,16 +98,15 @@ def _work(project: Project, job: Job, manifest: Manifest, tell: Tell) -> dict[st
             profile = explain.explain_version(request, folder, job.workload, full=job.full)
             return {"profile": profile, "files": _contents(folder)}
         best = solutions.find_solution(project, manifest.target_op, job.best) if job.best else None
-        request = lab_requests.lab_request(
-            project, manifest, solution, tell,
+        conditions = Conditions(
             best=best,
             sets=job.sets,
             peers=job.peers,
             timed=job.timed,
             judgement=job.judgement,
             accepted=job.accepted,
-        )  # fmt: skip
-        return {"evaluation": lab_requests.judge_request(request)}
+        )
+        return {"evaluation": lab_requests.judge_here(project, manifest, solution, tell, conditions)}
 
 
 def _screen_order(project: Project, job: Job, manifest: Manifest) -> ScreenOrder:

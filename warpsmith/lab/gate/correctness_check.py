@@ -224,7 +224,7 @@ class CorrectnessCheck:
                 raise SideFailed(Status.NOT_REPRODUCIBLE, f"bits of {name} depend on the batch of a row: {where}")
 
     def _call_outputs(self, session: Session) -> dict[str, torch.Tensor]:
-        session.call_side(SOLUTION, fresh="poison")
+        session.call_side(SOLUTION, fresh="poison", deliver=True)
         return {name: tensor.clone() for name, tensor in session.fetch_outputs(SOLUTION, 0).items()}
 
     def check_again(self, workload: Workload) -> None:
@@ -371,7 +371,7 @@ class CorrectnessCheck:
         """
         first = {name: tensor.clone() for name, tensor in session.fetch_outputs(SOLUTION, 0).items()}
         session.poison_outputs()
-        session.call_side(SOLUTION)
+        session.call_side(SOLUTION, deliver=True)
         second = session.fetch_outputs(SOLUTION, 0)
         deterministic = self._file.definition.deterministic
         share, failure = correctness.compare_calls(first, second, session.truth(0), deterministic)
@@ -397,7 +397,7 @@ class CorrectnessCheck:
         if not any(bool(mask.any()) for mask in masks.values()):
             return
         before = session.write_numbers(masks)
-        session.call_side(SOLUTION)
+        session.call_side(SOLUTION, deliver=True)
         after = session.fetch_outputs(SOLUTION, 0)
         for name, mask in masks.items():
             if correctness.differing_output({name: before[name][mask]}, {name: after[name][mask]}):

@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from warpsmith import languages
@@ -43,16 +42,17 @@ from warpsmith.lab.gate.decision import ProvisionalDecision
 from warpsmith.lab.gate.paired_timing import PairedTiming, noise_floor
 from warpsmith.lab.gate.probes import Probes
 from warpsmith.lab.gate.request import Request
-from warpsmith.lab.grading import odd, shapes
+from warpsmith.lab.grading import shapes
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.instrumented import sanitizers
 from warpsmith.lab.machine import contention, hardware, identity
 from warpsmith.lab.machine.telemetry import Gauge
-from warpsmith.lab.operator import input_rules, peers
+from warpsmith.lab.operator import peers
 from warpsmith.lab.timing import energy
 from warpsmith.lab.timing.arenas import allocate_arenas
 from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.timing.sides import Sides, SideSource
+from warpsmith.lab.timing.stages import collect_stages
 from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.lab.workers.side import SideFailed, WorkerHost
 from warpsmith.languages.base import Build, BuildFailed
@@ -68,7 +68,7 @@ class _StepFailed(Exception):
     """A step failed, and no later step runs."""
 
 
-def judge_version(request: Request, host: WorkerHost | None = None) -> Evaluation:
+def judge_version(request: Request, host: WorkerHost | None = None, *, last: bool = False) -> Evaluation:
     """Judge one version; this is the only way to a verdict.
 
     A machine or a reference that fails gives an INVALID verdict. It is a rollback only where the reference fails
@@ -77,6 +77,7 @@ def judge_version(request: Request, host: WorkerHost | None = None) -> Evaluatio
     Args:
         request: the version and the conditions.
         host: a running worker host, which saves its start; by default one of its own.
+        last: nothing is judged after it with this host, so that no workers are prepared at the end.
 
     Raises:
         MachineLacks: the language cannot run here at all, or energy cannot be read.
@@ -89,7 +90,7 @@ def judge_version(request: Request, host: WorkerHost | None = None) -> Evaluatio
         lacks = lacks or energy.missing_energy_counter(request.page.target)
     if lacks:
         raise MachineLacks(lacks)
-    gate = _Gate(request, host)
+    gate = _Gate(request, host, last=last)
     gate.run_to_verdict()
     if gate.companion_failure and not gate.control_failure():
         gate = _Gate(request)
@@ -109,8 +110,8 @@ def _fails_alone(request: Request) -> bool:
 class _Gate:
     """One judgement in progress."""
 
-    def __init__(self, request: Request, host: WorkerHost | None = None) -> None:
-        self.request, self.host = request, host
+    def __init__(self, request: Request, host: WorkerHost | None = None, *, last: bool = False) -> None:
+        self.request, self.host, self.last = request, host, last
         self.seed = secrets.randbits(62)
         self._session_numbers = itertools.count(1)
         self.steps: list[Step] = []
@@ -128,21 +129,9 @@ class _Gate:
         self.language = languages.get(request.candidate.language)
         self.device = "cuda" if request.page.target.kind == "gpu" else "cpu"
         definition = request.file.definition
-        declared = definition.select("odd") or odd.derive_odd_workloads(request.file)
         self.timed = definition.select(*request.sets)
-        self.sampled: list[Workload] = []
-        near = odd.draw_near_workloads(request.file, interpreted=self.interpreted, device=self.device)
-        by_class = partial(shapes.draw_class_workloads, interpreted=self.interpreted, device=self.device)
-        self.odd = [*declared, *near, *by_class(request.file, self.timed)]
-        if not self.interpreted:
-            larger = shapes.draw_larger_workload(request.file, self.timed, input_rules.LARGER_BYTES[self.device])
-            between = (shapes.draw_close_workload, shapes.draw_middle_workload)
-            self.sampled = [w for w in (*(draw(request.file, self.timed) for draw in between), larger) if w]
-        self.drawn = [w for w in (*self.odd, *self.sampled) if shapes.shape_class(w) != "declared"]
-        self.timed_unseen = unseen.choose_timed(definition, self.drawn, self.device) if request.best else []
+        self.timed_unseen: list[Workload] = []
         self._timing_parts = 2 + len(request.peers) + bool(request.best)  # about as many as sides
-        timings = 0 if self._untimed_reason else self._timing_parts * (2 if request.best else 1)
-        self.parts = PartCounter(request.tell, 4 + len(self.odd) + len(self.timed) * (1 + timings))
         self.machine: Machine = identity.identify_machine(request.page.target)
         self.gauge = Gauge(self.machine.uuid)
         self.timing = self._new_timing()
@@ -171,7 +160,7 @@ class _Gate:
     def control_failure(self) -> str:
         """Return how the sides beside the candidate fail without it, in a fresh host; empty if they do not."""
         self.request.tell("what failed beside the version is called without it")
-        return control.control_failure(self.request, self._new_host(), self.device)
+        return control.control_failure(self.request, self.request.start_host(), self.device)
 
     def blame_candidate(self) -> None:
         """Refuse a version beside which the reference fails, and not without it."""
@@ -181,12 +170,13 @@ class _Gate:
     def run(self) -> None:
         """Run all checks in order."""
         with ExitStack() as stack:
+            host = self.host or stack.enter_context(self.request.start_host())  # it imports PyTorch meanwhile
+            self._draw_sizes()
             self._lint()
-            host = self.host or stack.enter_context(self._new_host())
             self._restock(host)
             builds = self._build(Path(stack.enter_context(TemporaryFolder("build"))))
             sides = stack.enter_context(self._prepare_sides(host, builds))
-            if self.host:
+            if self.host and not self.last:
                 stack.callback(self._restock, host)  # for the next judgement, while this one's sides end
             self._start(sides)
             if self.device != "cpu" and BEST in sides.running:
@@ -213,10 +203,17 @@ class _Gate:
                 self.aggregates, self.energy = self.timing.aggregates(), self.timing.energy()
                 self.decision = verdict
 
-    def _new_host(self) -> WorkerHost:
-        """Start a worker host from which candidates cannot read the project."""
-        project = self.request.project
-        return WorkerHost(self.device, interpret=self.interpreted, hidden=(project.kernels, project.devlog))
+    def _draw_sizes(self) -> None:
+        """Draw the sizes that this judgement checks and times besides the declared ones."""
+        request = self.request
+        self.odd, self.sampled = shapes.draw_judged_workloads(
+            request.file, self.timed, interpreted=self.interpreted, device=self.device
+        )
+        self.drawn = [w for w in (*self.odd, *self.sampled) if shapes.shape_class(w) != "declared"]
+        if request.best:
+            self.timed_unseen = unseen.choose_timed(request.file.definition, self.drawn, self.device)
+        timings = 0 if self._untimed_reason else self._timing_parts * (2 if request.best else 1)
+        self.parts = PartCounter(request.tell, 4 + len(self.odd) + len(self.timed) * (1 + timings))
 
     def _restock(self, host: WorkerHost) -> None:
         """Prepare idle workers for the sides of a judgement like this one."""
@@ -525,15 +522,13 @@ class _Gate:
         self.request.tell(name)
         notes: list[str] = []
         started, state = time.monotonic(), "failed"
-        try:
-            yield notes
-            state = "noted" if notes else "passed"
-        finally:
-            self.steps.append(
-                Step.model_validate(
-                    {"name": name, "state": state, "notes": notes, "seconds": time.monotonic() - started}
-                )
-            )
+        with collect_stages() as spent:
+            try:
+                yield notes
+                state = "noted" if notes else "passed"
+            finally:
+                facts = {"name": name, "state": state, "notes": notes, "stages": spent}
+                self.steps.append(Step.model_validate({**facts, "seconds": time.monotonic() - started}))
 
     @contextmanager
     def _attribute_failures(self, workload: Workload | None = None) -> Iterator[None]:

@@ -200,9 +200,9 @@ class Probes:
     def _hold_results(self, session: Session) -> None:
         """Check that the results of a call change neither at the next call nor at any of the hundreds after it."""
         session.fill_inputs()
-        session.call_side(SOLUTION, 0)
+        session.call_side(SOLUTION, 0, deliver=True)
         before = {name: tensor.clone() for name, tensor in session.fetch_outputs(SOLUTION, 0).items()}
-        session.call_side(SOLUTION, 1, keep=True)
+        session.call_side(SOLUTION, 1, keep=True, deliver=True)
         second_grade = session.grade_last_call(SOLUTION, 1, session.truth(1))
         edits.require_pass(second_grade, Status.INCORRECT_NUMERICAL, "on a second call")
         session.call_again(SOLUTION, 1, 1)
@@ -235,12 +235,12 @@ class Probes:
     def _reuse_memory(self, session: Session) -> None:
         """Call with an earlier result in the memory of the outputs, whether passed or allocated."""
         session.fill_inputs()
-        session.call_side(SOLUTION)
+        session.call_side(SOLUTION, deliver=True)
         earlier = {name: tensor.clone() for name, tensor in session.fetch_outputs(SOLUTION, 0).items()}
         for _ in range(gate_rules.DRAW_TRIES):  # an earlier result is no near miss
             session.fill_inputs()
             session.leave_results(0, earlier)
-            session.call_side(SOLUTION, fresh="earlier")
+            session.call_side(SOLUTION, fresh="earlier", deliver=True)
             grade = session.grade_last_call(SOLUTION, 0, session.truth(0))
             if not grade.near_miss:
                 break

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from warpsmith import files
+from warpsmith import files, languages
 from warpsmith.core.base import this_minute
 from warpsmith.core.campaign import Objective, Thresholds
 from warpsmith.core.definition import WorkloadSet
@@ -18,7 +18,7 @@ from warpsmith.lab.machine import provenance
 from warpsmith.lab.machine.hardware import HardwarePage
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.timing.timing import TimingBudget
-from warpsmith.lab.workers.side import Limits
+from warpsmith.lab.workers.side import Limits, WorkerHost
 from warpsmith.project import Project
 
 
@@ -77,6 +77,10 @@ class Request:
     tell: Tell = lambda _: None
     """Takes lines of progress."""
 
+    def start_host(self) -> WorkerHost:
+        """Start a worker host for its judgement."""
+        return start_judgement_host(self.project, self.page, self.candidate.language)
+
     def provenance(self, seed: int, machine: Machine) -> Provenance:
         """Return what a judgement of this request was made from.
 
@@ -97,3 +101,13 @@ class Request:
             machine=machine,
             measured=this_minute(),
         )
+
+
+def start_judgement_host(project: Project, page: HardwarePage, language: str) -> WorkerHost:
+    """Start a worker host for versions of a language on a target; they cannot read the project there.
+
+    It imports PyTorch in the background, as the grader does when it loads the definition.
+    """
+    kind = page.target.kind
+    device, interpret = "cuda" if kind == "gpu" else "cpu", kind not in languages.get(language).targets
+    return WorkerHost(device, interpret=interpret, hidden=(project.kernels, project.devlog))

@@ -279,8 +279,8 @@ def _element_bounds(
         unit = tolerance.slack * (out.unit_roundoff + constant * accumulate.unit_roundoff)
         return value.abs().mul_(unit).add_(subnormals)
     steps = constant if extra is None else extra + constant
-    rounding = magnitude.abs() * steps * accumulate.unit_roundoff
-    return (value.abs() * out.unit_roundoff + rounding) * tolerance.slack + subnormals
+    rounding = (magnitude.abs() * steps).mul_(accumulate.unit_roundoff)
+    return value.abs().mul_(out.unit_roundoff).add_(rounding).mul_(tolerance.slack).add_(subnormals)
 
 
 def _widen_at_zeros(bound: torch.Tensor, value: torch.Tensor, call: _BoundTerms) -> torch.Tensor:

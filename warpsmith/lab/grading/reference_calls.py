@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,8 @@ def run_wide(
     wide: dict[str, torch.Tensor],
 ) -> dict[str, Any]:
     """Call a function of the definition in float64 throughout."""
-    with _float64_mode():
+    with warnings.catch_warnings(), _float64_mode()():
+        warnings.simplefilter("ignore", UserWarning)  # of nothing to take a mean of, where an axis is empty
         result = call_function(file, function, workload, wide)
         return {name: t.double() if t.is_floating_point() else t for name, t in result.items()}
 
@@ -60,8 +62,9 @@ def call_function(
         ) from error
 
 
+@functools.cache
 def _float64_mode() -> Any:  # noqa: ANN401 - a class of torch, which is imported late
-    """Return a context in which conversions to a narrower floating type inside a reference stay float64."""
+    """Return the context in which conversions to a narrower floating type inside a reference stay float64."""
     import torch
     from torch.overrides import TorchFunctionMode
 
@@ -75,8 +78,6 @@ def _float64_mode() -> Any:  # noqa: ANN401 - a class of torch, which is importe
             if getattr(function, "__name__", "") in conversions and len(args) == 1:
                 return args[0].double()
             kwargs = {key: widen(value) for key, value in (kwargs or {}).items()}
-            with warnings.catch_warnings():  # of nothing to take a mean of, where an axis is empty
-                warnings.simplefilter("ignore", UserWarning)
-                return function(*(widen(value) for value in args), **kwargs)
+            return function(*(widen(value) for value in args), **kwargs)
 
-    return Float64Mode()
+    return Float64Mode

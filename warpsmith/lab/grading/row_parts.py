@@ -30,6 +30,9 @@ _ROOM_SHARE = 0.25
 _KEPT_SHARE = 1 / 32
 """Share of the memory that the allocator may keep unused between two calls of a worker."""
 
+_UNUSED_SHARE = 0.25
+"""Share of the free memory that it may keep beyond that. Chosen: a worker that needs the rest has little more."""
+
 
 def exceeds_memory(file: DefinitionFile, workload: Workload, device: str) -> bool:
     """Return True if the float64 reference of a whole call may take more memory than a part may."""
@@ -91,10 +94,14 @@ def free_bytes(device: str) -> float:
 
 
 def release_unused(device: str) -> None:
-    """Give memory that the allocator keeps unused back to the GPU if it is much: workers cannot use it."""
+    """Give memory that the allocator keeps unused back to the GPU if it is much, also beside what is free: workers
+    cannot use it, and the driver takes long to give it again."""
     import torch
 
-    if device != "cpu" and _unused_bytes() > _KEPT_SHARE * torch.cuda.get_device_properties(0).total_memory:
+    if device == "cpu":
+        return
+    unused, total = _unused_bytes(), torch.cuda.get_device_properties(0).total_memory
+    if unused > _KEPT_SHARE * total and unused > _UNUSED_SHARE * torch.cuda.mem_get_info()[0]:
         torch.cuda.empty_cache()
 
 

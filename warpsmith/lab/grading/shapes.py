@@ -32,6 +32,24 @@ CLASSES = ("near", "edge", "tiny", "skewed", "round", "long", "middle", "larger"
 """Classes of drawn shapes; the names of their workloads begin with them."""
 
 
+def draw_judged_workloads(
+    file: DefinitionFile, timed: Sequence[Workload], *, interpreted: bool, device: str
+) -> tuple[list[Workload], list[Workload]]:
+    """Return what a judgement checks besides the timed workloads.
+
+    These are the odd ones, declared or derived, with those that are drawn beside them; and the drawn ones between
+    and beyond the timed ones, of some of which rows are sampled. Arguments as in `draw_class_workloads`.
+    """
+    declared = file.definition.select("odd") or odd.derive_odd_workloads(file)
+    near = odd.draw_near_workloads(file, interpreted=interpreted, device=device)
+    small = [*declared, *near, *draw_class_workloads(file, timed, interpreted=interpreted, device=device)]
+    if interpreted:
+        return small, []
+    larger = draw_larger_workload(file, timed, input_rules.LARGER_BYTES[device])
+    between = (draw_close_workload(file, timed), draw_middle_workload(file, timed))
+    return small, [workload for workload in (*between, larger) if workload]
+
+
 def draw_class_workloads(
     file: DefinitionFile,
     judged: Sequence[Workload],

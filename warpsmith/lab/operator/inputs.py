@@ -59,6 +59,9 @@ _INDEPENDENT = ("normal", "uniform", "large", "tiny", "shifted", "lowered", "far
 _REPLACEABLE = ("workload", "normal")
 """Distributions of floating-point inputs in whose place adversarial ones may stand."""
 
+_ROUNDED_BY_GPU = ("bfloat16", "float16")
+"""Types in which a GPU draws normal values as in float32, and rounds each as it is written, in a single pass."""
+
 _AT_ANY_SCALE = ("constant", "sorted", "sparse", "one_hot")
 """Adversarial distributions that keep the scale of a parametric one, such as `normal:0:0.02` of weights."""
 
@@ -240,9 +243,11 @@ class Inputs:
             names = ", ".join((*DISTRIBUTIONS, *PARAMETRIC))
             raise BadDefinition(f"{self._file.path}: unknown distribution `{name}`; known: {names}.")
         in_parts = quick and self._device == "cpu"
+        rounded = name == "normal" and (factor, shift) == (1.0, 0.0) and self._device != "cpu"
+        drawn_type = dtype if dtype == "float64" or (rounded and dtype in _ROUNDED_BY_GPU) else "float32"
 
         def draw(shape: tuple[int, ...]) -> torch.Tensor:
-            values = self._normal_parts(shape) if in_parts else self._normal(shape, dtype)
+            values = self._normal_parts(shape) if in_parts else self._normal(shape, drawn_type)
             values = _shape_values(name, values, dtype, self._generator)
             if (factor, shift) != (1.0, 0.0):
                 values = values * factor + shift
@@ -267,11 +272,10 @@ class Inputs:
         return (kind, second, first) if kind == "normal" else (kind, second - first, first)
 
     def _normal(self, shape: tuple[int, ...], dtype: str) -> torch.Tensor:
-        """Draw normal values in float32, or in float64 where a narrower draw would leave bits empty."""
         import torch
 
-        wide = torch.float64 if dtype == "float64" else torch.float32
-        return torch.randn(shape, generator=self._generator, device=self._device, dtype=wide)
+        kind = getattr(torch, dtype)
+        return torch.randn(shape, generator=self._generator, device=self._device, dtype=kind)
 
     def _normal_parts(self, shape: tuple[int, ...]) -> torch.Tensor:
         """Draw normal values on the CPU part by part, so that both passes over a part meet it in a cache."""

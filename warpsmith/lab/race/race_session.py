@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import REFERENCE, Status
@@ -15,7 +15,6 @@ from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.timing.answers import TimedBlock
 from warpsmith.lab.timing.arenas import Arenas
 from warpsmith.lab.timing.session import SOLUTION, Session
-from warpsmith.lab.workers.fresh_memory import FreshContent
 from warpsmith.lab.workers.side import Side, SideFailed
 
 if TYPE_CHECKING:
@@ -52,10 +51,10 @@ class RaceSession(Session):
             if peer.prepare is not None:
                 self.ask(name, {"do": "prepare_weights"})
 
-    def call_side(self, name: str, slot: int = 0, *, fresh: FreshContent = "", keep: bool = False) -> float:
+    def call_side(self, name: str, slot: int = 0, **options: Any) -> float:  # noqa: ANN401 - those of a session
         """Call a side once; return the grader's seconds around the call, including the hand-over."""
         self._restore_before(name, [slot])
-        return super().call_side(name, slot, fresh=fresh, keep=keep)
+        return super().call_side(name, slot, **options)
 
     def time_block(self, name: str, *, fetch: bool = False, times: int = 1) -> TimedBlock:
         """Time one block of a side."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import math
 import random
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from warpsmith.core import gate_rules
 from warpsmith.core.definition import TensorSpec, Workload
@@ -134,6 +134,20 @@ def lay_out(
         }
         placements.append((slot_inputs, slot_outputs))
     return inputs, outputs, placements
+
+
+def describe_slots(placements: Sequence[SlotPlacements]) -> list[dict[str, Any]]:
+    """Describe the tensors of each slot for a worker, in JSON."""
+    return [
+        {"inputs": {name: _as_json(placement) for name, placement in inputs.items()},
+         "outputs": [_as_json(placement) for placement in outputs.values()]}
+        for inputs, outputs in placements
+    ]  # fmt: skip
+
+
+def _as_json(placement: TensorPlacement) -> list[object]:
+    strides = None if placement.strides is None else list(placement.strides)
+    return [placement.offset, list(placement.shape), placement.dtype, strides]
 
 
 def _layout_of(file: DefinitionFile, spec: TensorSpec, layout: str, index: int) -> str:

@@ -6,7 +6,6 @@ the next message, so that none of its threads runs while inputs are written or o
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,8 +18,7 @@ from warpsmith.errors import MachineFailed
 from warpsmith.lab.grading import correctness, row_parts, rows
 from warpsmith.lab.grading.correctness import Grade, Truth
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.operator.inputs import Inputs
-from warpsmith.lab.operator.tensor_bytes import as_bytes, equal_bytes, select_bytes
+from warpsmith.lab.operator.tensor_bytes import as_bytes, select_bytes
 from warpsmith.lab.timing.answers import (
     OutputFacts,
     TimedBlock,
@@ -30,9 +28,10 @@ from warpsmith.lab.timing.answers import (
     parse_outputs,
     parse_seconds,
 )
-from warpsmith.lab.timing.arenas import Arenas, bytes_per_call, count_slots, lay_out
+from warpsmith.lab.timing.arenas import Arenas, describe_slots
+from warpsmith.lab.timing.slots import Slots
+from warpsmith.lab.timing.stages import stage
 from warpsmith.lab.workers import process
-from warpsmith.lab.workers.arena import NAN_PATTERN, TensorPlacement
 from warpsmith.lab.workers.fresh_memory import FreshContent
 from warpsmith.lab.workers.side import Side, SideFailed
 
@@ -61,7 +60,7 @@ class CallTime(NamedTuple):
     """Seconds that its process had a core for, which the load of others does not lengthen; None on a GPU."""
 
 
-class Session:
+class Session(Slots):
     """A workload with its slots, and the sides that are prepared for it."""
 
     def __init__(
@@ -88,36 +87,18 @@ class Session:
             count: slots; by default those that the workload is timed with.
             layout: memory layout of the inputs, one of `arenas.list_layouts`.
         """
-        self.file, self.workload, self.sides, self.device = file, workload, sides, device
-        self._arenas = arenas
-        self.slots = count or count_slots(file, workload, device, arenas.block_seconds)
-        self._input_layout, self._output_layout, self._placements = lay_out(file, workload, self.slots, layout)
-        memory = arenas.inputs.memory
-        self._views = [
-            {name: placement.view(memory) for name, placement in inputs.items()} for inputs, _ in self._placements
-        ]
-        """Inputs of each slot by name, as views of the arena."""
-        self.inputs = Inputs(file, workload, seed, device)
-        self.drawn: list[dict[str, torch.Tensor]] = [{} for _ in range(self.slots)]
-        self.expanded = any(
-            tensor.expanded_axis is not None for inputs, _ in self._placements for tensor in inputs.values()
-        )
-        self.correlated = self.expanded  # the elements of an expanded axis are alike
+        super().__init__(file, workload, arenas, tuple(sides), seed, device, count=count, layout=layout)
+        self.sides = sides
         self.graphs = False
         """True if blocks are replayed from CUDA graphs."""
         self._short_blocks: dict[str, int] = {}
         """Slow side to the number of calls in its blocks."""
-        self._truths: dict[int, Truth] = {}
-        self._random = random.Random(seed)
         self._answers: dict[tuple[str, int], list[OutputFacts]] = {}
+        self._delivered: dict[tuple[str, int], list[OutputFacts]] = {}
+        """Results that are in the arena, as they were at the side's last answer."""
         self._prepare()
 
-    @property
-    def cold(self) -> bool:
-        """True if no call finds its inputs in a cache: on a GPU, a block's tensors are at least twice the L2."""
-        block_bytes = self.slots * bytes_per_call(self.file, self.workload)
-        return self.device == "cpu" or block_bytes >= 2 * gate_rules.L2_BYTES
-
+    @stage("inputs")
     def fill_inputs(self, distribution: str | None = None, *, quick: bool = False, slots: int = 0) -> None:
         """Draw new inputs for every slot, or the first `slots`, and poison the memory of the outputs."""
         self.correlated = distribution is not None or self.expanded
@@ -126,6 +107,7 @@ class Session:
         self.poison_outputs(graded=quick)
         row_parts.release_unused(self.device)
 
+    @stage("inputs")
     def write_inputs(self, slot: int, values: dict[str, torch.Tensor]) -> None:
         """Write inputs into a slot, at the same addresses as before, and poison the outputs."""
         self._write_slot(slot, values)
@@ -168,23 +150,19 @@ class Session:
     def poison_outputs(self, *, graded: bool = False) -> None:
         """Fill every output with a value that no honest result has; with `graded` only those of versions."""
         self._answers.clear()
-        for name, arena in self._arenas.outputs.items():
-            if not graded or name in JUDGED:
-                arena.poison_all(self._output_layout)
-        self._synchronize()
+        self._delivered.clear()
+        self._poison_outputs([name for name in self.sides if not graded or name in JUDGED])
 
     def ask(self, name: str, message: Message) -> Message:
-        """Resume a side, send one message, and stop the side when it has answered.
-
-        Memory that belongs to no tensor is cleared before: the side before could have left a message there.
-        """
-        self._arenas.inputs.clear_beyond(self._input_layout)
+        """Resume a side, send one message, and stop the side when it has answered."""
+        self._begin_message()
         side = self.sides[name]
-        side.resume()
-        try:
-            return side.ask(message)
-        finally:
-            side.pause()
+        with stage("version"):
+            side.resume()
+            try:
+                return side.ask(message)
+            finally:
+                side.pause()
 
     def call_and_grade(self, name: str, slot: int = 0, *, keep: bool = False) -> Grade:
         """Call a side once on a filled slot, its fresh memory poisoned, and grade the result in full.
@@ -194,7 +172,7 @@ class Session:
             slot: the slot.
             keep: keep alive what earlier calls returned.
         """
-        self.call_side(name, slot, fresh="poison", keep=keep)
+        self.call_side(name, slot, fresh="poison", keep=keep, deliver=True)
         return self.grade_last_call(name, slot, self.truth(slot))
 
     def call_and_grade_rows(self, name: str, axis: str, chosen: Sequence[int], *, whole: bool = True) -> Grade:
@@ -206,7 +184,7 @@ class Session:
             BadDefinition: the reference cannot compute the rows.
         """
         definition = self.file.definition
-        self.call_side(name, fresh="poison")
+        self.call_side(name, fresh="poison", deliver=True)
         outputs = self.fetch_outputs(name, 0)
         self._check_memory(name, 0)
         inputs = rows.take_rows(self.drawn[0], definition.tensor_inputs, axis, chosen)
@@ -219,7 +197,15 @@ class Session:
             return correctness.grade_unsampled(truth, outputs, grade)
         return grade
 
-    def call_side(self, name: str, slot: int = 0, *, fresh: FreshContent = "", keep: bool = False) -> float:
+    def call_side(
+        self,
+        name: str,
+        slot: int = 0,
+        *,
+        fresh: FreshContent = "",
+        keep: bool = False,
+        deliver: bool = False,
+    ) -> float:
         """Call a side once; return the grader's seconds around the call, including the hand-over.
 
         Args:
@@ -227,17 +213,22 @@ class Session:
             slot: the slot.
             fresh: content of memory that the side allocates during the call.
             keep: keep alive what earlier calls returned.
+            deliver: a result that the grader cannot read is delivered before the answer, with no other message;
+                for calls whose seconds are not used.
         """
-        side = self.sides[name]
-        self._arenas.inputs.clear_beyond(self._input_layout)
-        started = time.perf_counter()  # before it runs, because it could begin as soon as its inputs change
-        side.resume()
-        try:
-            answer = side.ask({"do": "call", "slot": slot, "fresh": fresh, "keep": keep})
-            seconds = time.perf_counter() - started
-        finally:
-            side.pause()
-        self._answers[name, slot] = parse_outputs(answer.get("outputs"), name)
+        side, message = self.sides[name], {"do": "call", "slot": slot, "fresh": fresh, "keep": keep}
+        if deliver:
+            message |= self._delivery(name)
+        self._begin_message()
+        with stage("version"):
+            started = time.perf_counter()  # before it runs, because it could begin as soon as its inputs change
+            side.resume()
+            try:
+                answer = side.ask(message)
+                seconds = time.perf_counter() - started
+            finally:
+                side.pause()
+        self._note_outputs(name, slot, message, answer)
         return seconds
 
     def call_again(self, name: str, slot: int, times: int) -> int:
@@ -270,9 +261,10 @@ class Session:
 
         No message lies between the calls, so that a result which is kept for microseconds shows.
         """
-        answer = self.ask(name, {"do": "call_in_succession", "slot": 0, "source": 1})
+        message = {"do": "call_in_succession", "slot": 0, "source": 1, **self._delivery(name)}
+        answer = self.ask(name, message)
         self.drawn[0], self._truths[0] = self.drawn[1], self.truth(1)
-        self._answers[name, 0] = parse_outputs(answer.get("outputs"), name)
+        self._note_outputs(name, 0, message, answer)
         return self.grade_last_call(name, 0, self.truth(0))
 
     def call_with_late_inputs(self, name: str, *, captured: bool) -> str:
@@ -289,13 +281,15 @@ class Session:
             SideFailed: the side fails.
             MachineFailed: the kernel that copies cannot be launched.
         """
-        answer = self.ask(name, {"do": "call_with_late_inputs", "slot": 0, "source": 1, "captured": captured})
+        message = {"do": "call_with_late_inputs", "slot": 0, "source": 1, "captured": captured}
+        message |= self._delivery(name)
+        answer = self.ask(name, message)
         if "driver_error" in answer:
             raise MachineFailed(f"Inputs cannot be made to arrive late: {answer['driver_error']}")
         if reason := answer.get("reason"):
             return str(reason)
         self.drawn[0], self._truths[0] = self.drawn[1], self.truth(1)
-        self._answers[name, 0] = parse_outputs(answer.get("outputs"), name)
+        self._note_outputs(name, 0, message, answer)
         return ""
 
     def call_without_launches(self, name: str) -> bool:
@@ -336,33 +330,16 @@ class Session:
         self.sides[name].pause()
         return CallTime(seconds, process.core_seconds(self.sides[name].pid) - before)
 
-    def truth(self, slot: int) -> Truth:
-        """Return the reference's outputs for a slot, with their bounds."""
-        if slot not in self._truths:
-            if row_parts.exceeds_memory(self.file, self.workload, self.device):
-                self._truths.clear()  # it is large, and workers need the room
-            self._truths[slot] = correctness.compute_truth(
-                self.file, self.workload, self.drawn[slot], correlated=self.correlated
-            )
-        return self._truths[slot]
-
-    def grade_reference(self, slot: int = 0) -> Grade:
-        """Grade the reference in its own precision, with its sums in several orders, on a filled slot."""
-        return correctness.grade_reference(self.file, self.workload, self.drawn[slot], self.truth(slot))
-
-    def choices_are_stable(self, slot: int = 0) -> bool:
-        """Return True if no discrete choice of the reference depends on rounding, on a filled slot."""
-        return correctness.choices_are_stable(self.file, self.workload, self.drawn[slot], self.truth(slot))
-
     def grade_last_call(self, name: str, slot: int, truth: Truth) -> Grade:
         """Fetch the results of a side's last call on a slot and grade them.
 
         Raises:
             SideFailed: wrong type, shape, strides or dtype; inputs changed; a guard band written.
         """
-        outputs = self.fetch_outputs(name, slot)
-        self._check_memory(name, slot)
-        return correctness.grade_outputs(truth, outputs)
+        with stage("grading"):
+            outputs = self.fetch_outputs(name, slot)
+            self._check_memory(name, slot)
+            return correctness.grade_outputs(truth, outputs)
 
     def fetch_outputs(self, name: str, slot: int) -> dict[str, torch.Tensor]:
         """Return a slot's results as they were when the side answered, in the grader's memory.
@@ -385,14 +362,17 @@ class Session:
                         content = memoryview(as_bytes(view).numpy())  # type: ignore[arg-type]
                         self.sides[name].read(int(facts["address"]), content)
             return views
-        answer = self.ask(name, {"do": "deliver", "slot": slot})
-        check_outputs(definition, self.workload, parse_outputs(answer.get("outputs"), name))
+        if (name, slot) not in self._delivered:
+            answer = self.ask(name, {"do": "deliver", "slot": slot})
+            self._delivered[name, slot] = parse_outputs(answer.get("outputs"), name)
+        check_outputs(definition, self.workload, self._delivered[name, slot])
         return views
 
     def reads_memory_of(self, name: str) -> bool:
         """Return True if the grader reads a side's results out of its stopped process."""
         return self.device == "cpu" and self.sides[name].unreadable_reason() is None
 
+    @stage("version")
     def time_block(self, name: str, *, fetch: bool = False, times: int = 1) -> TimedBlock:
         """Time one block of a side: one call per slot, on inputs that it sees for the first time.
 
@@ -406,6 +386,7 @@ class Session:
             _flush_cpu_caches()
             return TimedBlock(self.call_side(name), 0.0)
         side, order = self.sides[name], self._draw_order(name)
+        self._delivered.clear()
         started = time.perf_counter()
         side.resume()
         try:
@@ -445,6 +426,7 @@ class Session:
             else:
                 del self._short_blocks[name]
 
+    @stage("version")
     def capture_graphs(self) -> dict[str, str]:
         """Record the block of every side in a CUDA graph; return the reason for each side that cannot be captured.
 
@@ -496,6 +478,7 @@ class Session:
     def replay_block(self, name: str, times: int, meanwhile: Callable[[], None]) -> None:
         """Replay a side's captured block `times` times on the same inputs while `meanwhile` runs."""
         side = self.sides[name]
+        self._delivered.clear()
         side.resume()
         try:
             side.tell({"do": "block", "graph": True, "slots": list(range(self.slots)), "times": times})
@@ -527,18 +510,23 @@ class Session:
         """Return True with the probability `share`."""
         return self._random.random() < share
 
-    def _write_slot(self, slot: int, values: dict[str, torch.Tensor]) -> None:
-        """Write inputs into a slot; where an axis is one slice in memory, the first slice of the values counts."""
-        self._truths.pop(slot, None)
-        self.drawn[slot] = values = dict(values)
-        for name, view in self._views[slot].items():
-            axis = self._placements[slot][0][name].expanded_axis
-            if axis is None:
-                view.copy_(values[name])
-                continue
-            first = values[name].narrow(axis, 0, 1)
-            view.narrow(axis, 0, 1).copy_(first)
-            values[name] = first.expand(view.shape).contiguous()
+    def _begin_message(self) -> None:
+        """Clear memory that belongs to no tensor, where the side before could have left a message for the next.
+
+        No other one runs while a session has a single side, whose memory was cleared when it began.
+        """
+        self._delivered.clear()
+        if len(self.sides) > 1:
+            self._arenas.inputs.clear_beyond(self._input_layout)
+
+    def _delivery(self, name: str) -> Message:
+        """Return the part of a message that has a result delivered before the answer; empty where it is read."""
+        return {} if self.reads_memory_of(name) else {"deliver": True}
+
+    def _note_outputs(self, name: str, slot: int, message: Message, answer: Message) -> None:
+        self._answers[name, slot] = outputs = parse_outputs(answer.get("outputs"), name)
+        if message.get("deliver"):
+            self._delivered[name, slot] = outputs
 
     def _time_launches(self, name: str, count: int) -> float:
         self.fill_inputs(quick=True)
@@ -547,44 +535,14 @@ class Session:
         return time.perf_counter() - started
 
     def _prepare(self) -> None:
-        # Timed calls see the same bytes as checked ones, so that no version can tell them apart.
-        self._arenas.inputs.write_guards(self._input_layout, NAN_PATTERN)
-        for arena in self._arenas.outputs.values():
-            arena.write_guards(self._output_layout, NAN_PATTERN)
-            arena.clear_beyond(self._output_layout)
-        self._synchronize()
+        self._prepare_memory()
         message = {
             "do": "workload",
             "scalars": self.file.definition.scalars(self.workload),
-            "slots": [
-                {"inputs": {name: _as_json(placement) for name, placement in inputs.items()},
-                 "outputs": [_as_json(placement) for placement in outputs.values()]}
-                for inputs, outputs in self._placements
-            ],
-        }  # fmt: skip
+            "slots": describe_slots(self._placements),
+        }
         for name in self.sides:
             self.ask(name, message)
-
-    def _check_memory(self, name: str, slot: int) -> None:
-        for key, view in self._views[slot].items():
-            if not equal_bytes(view, self.drawn[slot][key]):
-                raise SideFailed(Status.INPUT_MUTATED, f"{name} changed its input {key}")
-        outputs = self._arenas.outputs[name]
-        if not self._arenas.inputs.guards_are_intact(self._input_layout) or not outputs.guards_are_intact(
-            self._output_layout
-        ):
-            raise SideFailed(Status.OUT_OF_BOUNDS, f"{name} wrote outside of its tensors")
-
-    def _synchronize(self) -> None:
-        if self.device != "cpu":
-            import torch
-
-            torch.cuda.synchronize()
-
-
-def _as_json(placement: TensorPlacement) -> list[object]:
-    strides = None if placement.strides is None else list(placement.strides)
-    return [placement.offset, list(placement.shape), placement.dtype, strides]
 
 
 _flushed_memory: list[torch.Tensor] = []

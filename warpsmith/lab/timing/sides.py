@@ -83,6 +83,8 @@ class Sides:
                 self._load(name)
         for name in names:
             self.running[name].answer("load")
+        for name in names:
+            self.running[name].pause()  # it runs only while it is asked
 
     def _load(self, name: str) -> None:
         source = self._sources[name]

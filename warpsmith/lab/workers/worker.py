@@ -156,8 +156,7 @@ class Worker:
         with fresh:
             result = self.run(*self.tensors.arguments[slot])
             self._settle()
-        self.tensors.results[slot] = outputs = self._outputs(slot, result)
-        return {"outputs": [describe_output(output) for output in outputs]}
+        return self._keep_result(message, result)
 
     def call_again(self, message: Message) -> Message:
         """Call up to `times` times on one slot, for up to `seconds`; the results of earlier calls stay alive.
@@ -181,8 +180,7 @@ class Worker:
             tensor.copy_(other)
         result = self.run(*self.tensors.arguments[slot])
         self._settle()
-        self.tensors.results[slot] = outputs = self._outputs(slot, result)
-        return {"outputs": [describe_output(output) for output in outputs]}
+        return self._keep_result(message, result)
 
     def call_at_once(self, message: Message) -> Message:
         """Run some times on each named slot, each in a thread of its own, which stays for later calls on that
@@ -225,8 +223,7 @@ class Worker:
         else:
             result = self.run(*self.tensors.arguments[slot])
         self._settle()
-        self.tensors.results[slot] = outputs = self._outputs(slot, result)
-        return {"outputs": [describe_output(output) for output in outputs]}
+        return self._keep_result(message, result)
 
     def capture(self, message: Message) -> Message:
         """Warm up, then record a call on every named slot in a CUDA graph; `reason` says why that failed, or is
@@ -285,8 +282,7 @@ class Worker:
         with fresh_memory.poisoned_memory(), language.suppress_launches():
             result = self.run(*self.tensors.arguments[slot])
             self._settle()
-        self.tensors.results[slot] = outputs = self._outputs(slot, result)
-        return {"suppressed": True, "outputs": [describe_output(output) for output in outputs]}
+        return {"suppressed": True, **self._keep_result(message, result)}
 
     def phases(self, message: Message) -> Message:
         """Call a version that stores stamps several times on its slots; return the times of its phases, or
@@ -324,7 +320,16 @@ class Worker:
 
     def deliver(self, message: Message) -> Message:
         """Copy one slot's results to where the grader reads them, and describe them."""
+        return {"outputs": self._deliver(message["slot"])}
+
+    def _keep_result(self, message: Message, result: Any) -> Message:  # noqa: ANN401 - whatever was returned
+        """Keep the result of a call on a slot, deliver it if the message says so, and describe it."""
         slot = message["slot"]
+        self.tensors.results[slot] = outputs = self._outputs(slot, result)
+        deliver = message.get("deliver")
+        return {"outputs": self._deliver(slot) if deliver else [describe_output(each) for each in outputs]}
+
+    def _deliver(self, slot: int) -> list[dict[str, Any]]:
         destinations, outputs = self.tensors.destinations[slot], self.tensors.results[slot]
         descriptions = [describe_output(output) for output in outputs]
         expected = [
@@ -336,7 +341,7 @@ class Worker:
                 if output.data_ptr() != destination.data_ptr():
                     destination.copy_(output)
         self._settle()
-        return {"outputs": descriptions}
+        return descriptions
 
     def resources(self, message: Message) -> Message:
         """Return the compiler's report after the calls."""

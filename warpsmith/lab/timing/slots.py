@@ -1,0 +1,128 @@
+"""Slots of one workload: its tensors in shared memory, what was drawn for them, and the reference of each."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from warpsmith.core import gate_rules
+from warpsmith.core.definition import Workload
+from warpsmith.core.evaluation import Status
+from warpsmith.lab.grading import correctness, row_parts
+from warpsmith.lab.grading.correctness import Grade, Truth
+from warpsmith.lab.operator.definition_file import DefinitionFile
+from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.lab.operator.tensor_bytes import equal_bytes
+from warpsmith.lab.timing.arenas import Arenas, bytes_per_call, count_slots, lay_out
+from warpsmith.lab.timing.stages import stage
+from warpsmith.lab.workers.arena import NAN_PATTERN
+from warpsmith.lab.workers.side import SideFailed
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Slots:
+    """Tensors of a workload, one set for each call of a block, and the outputs of some sides."""
+
+    def __init__(
+        self,
+        file: DefinitionFile,
+        workload: Workload,
+        arenas: Arenas,
+        names: tuple[str, ...],
+        seed: int,
+        device: str,
+        *,
+        count: int | None,
+        layout: str,
+    ) -> None:
+        """Lay out the slots; `names` are those of the sides, the other parameters those of a `Session`."""
+        self.file, self.workload, self.device = file, workload, device
+        self._arenas, self._names = arenas, names
+        self.slots = count or count_slots(file, workload, device, arenas.block_seconds)
+        self._input_layout, self._output_layout, self._placements = lay_out(file, workload, self.slots, layout)
+        memory = arenas.inputs.memory
+        self._views = [
+            {name: placement.view(memory) for name, placement in inputs.items()} for inputs, _ in self._placements
+        ]
+        """Inputs of each slot by name, as views of the arena."""
+        self.inputs = Inputs(file, workload, seed, device)
+        self.drawn: list[dict[str, torch.Tensor]] = [{} for _ in range(self.slots)]
+        self.expanded = any(
+            tensor.expanded_axis is not None for inputs, _ in self._placements for tensor in inputs.values()
+        )
+        self.correlated = self.expanded  # the elements of an expanded axis are alike
+        self._truths: dict[int, Truth] = {}
+        self._random = random.Random(seed)
+
+    @property
+    def cold(self) -> bool:
+        """True if no call finds its inputs in a cache: on a GPU, a block's tensors are at least twice the L2."""
+        block_bytes = self.slots * bytes_per_call(self.file, self.workload)
+        return self.device == "cpu" or block_bytes >= 2 * gate_rules.L2_BYTES
+
+    def truth(self, slot: int) -> Truth:
+        """Return the reference's outputs for a slot, with their bounds."""
+        if slot not in self._truths:
+            if row_parts.exceeds_memory(self.file, self.workload, self.device):
+                self._truths.clear()  # it is large, and workers need the room
+            with stage("reference"):
+                self._truths[slot] = correctness.compute_truth(
+                    self.file, self.workload, self.drawn[slot], correlated=self.correlated
+                )
+        return self._truths[slot]
+
+    def grade_reference(self, slot: int = 0) -> Grade:
+        """Grade the reference in its own precision, with its sums in several orders, on a filled slot."""
+        with stage("reference"):
+            return correctness.grade_reference(self.file, self.workload, self.drawn[slot], self.truth(slot))
+
+    def choices_are_stable(self, slot: int = 0) -> bool:
+        """Return True if no discrete choice of the reference depends on rounding, on a filled slot."""
+        return correctness.choices_are_stable(self.file, self.workload, self.drawn[slot], self.truth(slot))
+
+    def _prepare_memory(self) -> None:
+        """Write the guards, and clear memory beyond the tensors: another side could have left a message there."""
+        # Timed calls see the same bytes as checked ones, so that no version can tell them apart.
+        self._arenas.inputs.write_guards(self._input_layout, NAN_PATTERN)
+        self._arenas.inputs.clear_beyond(self._input_layout)
+        for name in self._names:
+            self._arenas.outputs[name].write_guards(self._output_layout, NAN_PATTERN)
+            self._arenas.outputs[name].clear_beyond(self._output_layout)
+        self._synchronize()
+
+    def _poison_outputs(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._arenas.outputs[name].poison_all(self._output_layout)
+        self._synchronize()
+
+    def _write_slot(self, slot: int, values: dict[str, torch.Tensor]) -> None:
+        """Write inputs into a slot; where an axis is one slice in memory, the first slice of the values counts."""
+        self._truths.pop(slot, None)
+        self.drawn[slot] = values = dict(values)
+        for name, view in self._views[slot].items():
+            axis = self._placements[slot][0][name].expanded_axis
+            if axis is None:
+                view.copy_(values[name])
+                continue
+            first = values[name].narrow(axis, 0, 1)
+            view.narrow(axis, 0, 1).copy_(first)
+            values[name] = first.expand(view.shape).contiguous()
+
+    def _check_memory(self, name: str, slot: int) -> None:
+        for key, view in self._views[slot].items():
+            if not equal_bytes(view, self.drawn[slot][key]):
+                raise SideFailed(Status.INPUT_MUTATED, f"{name} changed its input {key}")
+        outputs = self._arenas.outputs[name]
+        if not self._arenas.inputs.guards_are_intact(self._input_layout) or not outputs.guards_are_intact(
+            self._output_layout
+        ):
+            raise SideFailed(Status.OUT_OF_BOUNDS, f"{name} wrote outside of its tensors")
+
+    def _synchronize(self) -> None:
+        if self.device != "cpu":
+            import torch
+
+            torch.cuda.synchronize()
