@@ -65,7 +65,7 @@ def interpreted_kernel(function: FunctionType, options: Mapping[str, Any]) -> An
                 node.args = [_checked(value, "scalar") for value in node.args]
             return node
 
-        def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        def visit_Assign(self, node: ast.Assign) -> ast.AST:  # noqa: N802 - as the class above has it
             node.value = self.visit(node.value)
             return super().visit_Assign(node)  # type: ignore[no-any-return]
 
@@ -165,7 +165,9 @@ def _mix_blocks() -> None:
         self.block_order = [(chance.randrange(max(size, 1)), chance.choice((1, -1)), size) for size in sizes]
 
     def set_grid_idx(self: Any, *index: int) -> None:  # noqa: ANN401
-        turned = [(start + way * place) % size for place, (start, way, size) in zip(index, self.block_order)]
+        turned = [
+            (start + way * place) % size for place, (start, way, size) in zip(index, self.block_order, strict=True)
+        ]
         set_index(self, *turned)
 
     InterpreterBuilder.set_grid_dim, InterpreterBuilder.set_grid_idx = set_grid_dim, set_grid_idx

@@ -180,9 +180,7 @@ def _compile_recorded(
                     entry = compiled.setdefault(key, TritonKernel(kernel, name, [], {}))
                     entry.blocks[workload] = max(entry.blocks.get(workload, 0), launch.blocks)
         module = execute_file(request.source)
-        launch_recorder.require_same_kernels(
-            jit_functions(vars(module)), chain.from_iterable(launches.values())
-        )
+        launch_recorder.require_same_kernels(jit_functions(vars(module)), chain.from_iterable(launches.values()))
     for entry in compiled.values():
         entry.workloads.extend(entry.blocks)
     return module, list(compiled.values())

@@ -50,11 +50,17 @@ def build_kernel(program: str, path: str, make: MakeKernel) -> Any:  # noqa: ANN
     Raises:
         TellingKernel: the file has another text there.
     """
+    import triton.language
+
     described = json.loads(program)
-    namespaces = [{"__name__": _MODULE, "__builtins__": builtins, **_constants(each["reads"])} for each in described]
-    made = [make(_execute(each, space, path), each["options"]) for each, space in zip(described, namespaces)]
-    for each, space in zip(described, namespaces, strict=True):
-        space.update({name: made[value["function"]] for name, value in each["reads"].items() if "function" in value})
+    shared = {"__name__": _MODULE, "__builtins__": builtins, "warpsmith_language": triton.language}
+    namespaces = [{**shared, **_constants(each["reads"])} for each in described]  # the interpreter looks for it
+    pairs = list(zip(described, namespaces, strict=True))
+    made = [make(_execute(each, space, path), each["options"]) for each, space in pairs]
+    for each, space in pairs:
+        space.update(
+            {name: made[value["function"]] for name, value in each["reads"].items() if "function" in value}
+        )
     return made[0]
 
 
@@ -135,15 +141,8 @@ def _read_values(function: FunctionType, definition: Definition) -> dict[str, An
 
 
 def _describe_value(definition: Definition, name: str, value: Any, numbers: dict[Any, int]) -> dict[str, Any]:  # noqa: ANN401
-    import triton
-
-    place: Any
-    for place in (triton.language, triton.language.math, triton.language.core, triton):
-        member = getattr(value, "__name__", "")
-        if isinstance(member, str) and member and getattr(place, member, None) is value:
-            if place is triton and member not in kernel_rules.HOST_FUNCTIONS:
-                break
-            return {"member": [place.__name__, member]}
+    if place := _triton_place(value):
+        return {"member": [place, value.__name__]}
     if isinstance(value, ModuleType) and kernel_rules.is_plain_module(value):
         return {"module": value.__name__}
     if encoded := encode_value(value):
@@ -151,6 +150,21 @@ def _describe_value(definition: Definition, name: str, value: Any, numbers: dict
     if _is_kernel(value):
         return {"function": numbers.setdefault(value, len(numbers))}
     raise TellingKernel(kernel_rules.telling(definition.name, name))
+
+
+def _triton_place(value: Any) -> str:  # noqa: ANN401
+    """Return the module of Triton's language that has a value under its own name, or an empty string."""
+    import triton
+
+    name = getattr(value, "__name__", None)
+    if not isinstance(name, str):
+        return ""
+    own = sys.modules.get(str(getattr(value, "__module__", "")))
+    places = [triton.language, triton.language.math, triton.language.core, own]
+    if name in kernel_rules.HOST_FUNCTIONS:
+        places.append(triton)
+    same = (place for place in places if place and getattr(place, name, None) is value)
+    return next((place.__name__ for place in same if kernel_rules.is_plain_module(place)), "")
 
 
 def _is_kernel(value: Any) -> bool:  # noqa: ANN401

@@ -87,20 +87,20 @@ def _read_definition(path: str, name: str, first: int) -> Definition:
     text = Path(path).read_text(encoding="utf-8") if Path(path).is_file() else ""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef) and node.name == name:
-            start = min(each.lineno for each in (node, *node.decorator_list))
+            start = min((node.lineno, *(each.lineno for each in node.decorator_list)))
             if start == first:
-                break
-    else:
-        raise TellingKernel(f"`{name}` is not defined by a `def` in the version's file")
-    lines = text.split("\n")[node.lineno - 1 : node.end_lineno]
-    return _check_definition(name, node.lineno, "\n".join((*lines, "")))
+                lines = text.split("\n")[node.lineno - 1 : node.end_lineno]
+                return _check_definition(name, node.lineno, "\n".join((*lines, "")))
+    raise TellingKernel(f"`{name}` is not defined by a `def` in the version's file")
 
 
 def _check_definition(name: str, line: int, text: str) -> Definition:
     tree = ast.parse(textwrap.dedent(text))
     if sum(each.strip().startswith("def ") for each in text.split("\n")) != 1:
         # The interpreter begins at the last such line, the compiler at the first.
-        raise TellingKernel(f"`{name}` has another line that begins with `def`, at which the interpreter would begin")
+        raise TellingKernel(
+            f"`{name}` has another line that begins with `def`, at which the interpreter would begin"
+        )
     chains, inner = [], {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     shown = {id(part) for node in ast.walk(tree) if _speaks(node) for part in ast.walk(node)}
     for node in ast.walk(tree):
@@ -116,7 +116,9 @@ def _check_definition(name: str, line: int, text: str) -> Definition:
     for chain in chains:
         if chain[0] not in names:
             check_attributes(name, chain[1:])
-    return Definition(name, line, text, tuple(names), tuple(dict.fromkeys(each for each in chains if each[0] in names)))
+    return Definition(
+        name, line, text, tuple(names), tuple(dict.fromkeys(each for each in chains if each[0] in names))
+    )
 
 
 def _speaks(node: ast.AST) -> bool:
@@ -186,5 +188,5 @@ def check_attributes(kernel: str, names: Sequence[str]) -> None:
 def _attributes() -> frozenset[str]:
     import triton.language as tl
 
-    kinds = (tl.tensor, tl.dtype, tl.block_type, tl.pointer_type)
+    kinds = (tl.tensor, tl.dtype, tl.block_type, tl.pointer_type, tl.tensor_descriptor)
     return _PARTS | {name for kind in kinds for name in dir(kind) if not name.startswith("_")}

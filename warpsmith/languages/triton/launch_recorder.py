@@ -41,7 +41,9 @@ def record_launches(arch: str) -> None:
             return
         described = _describe_launch(self, args, grid, options)
         _recorded[described] = None
-        ones = frozenset(_specialised_ones(json.loads(described.program)[0], json.loads(described.call)["arguments"]))
+        ones = frozenset(
+            _specialised_ones(json.loads(described.program)[0], json.loads(described.call)["arguments"])
+        )
         kernel = _interpreted_kernel(described.program, self.fn.__code__.co_filename, ones)
         with careful_interpreter.launching():
             launch(kernel, *args, grid=described.grid, warmup=False, **options)
@@ -76,7 +78,8 @@ def require_same_kernels(functions: Iterable[Any], launches: Iterable[KernelLaun
     for launch in launches:
         if launch.kernel not in programs:
             raise TellingKernel(
-                f"the interpreter ran a kernel `{launch.kernel}`, which is no kernel of the file when it is compiled"
+                f"the interpreter ran a kernel `{launch.kernel}`, which is no kernel of the file when it is"
+                " compiled"
             )
         if launch.program not in programs[launch.kernel]:
             raise TellingKernel(
@@ -133,8 +136,8 @@ def _describe_launch(
     for name, value in others.items():
         if type(value) not in (bool, int, float, str, type(None)):
             raise TellingKernel(
-                f"`{function.__name__}` is launched with {name} as a {type(value).__name__}, which no compiler gets"
-                " here; give a plain number"
+                f"`{function.__name__}` is launched with {name} as a {type(value).__name__}, which no compiler"
+                " gets here; give a plain number"
             )
     call = json.dumps({"arguments": arguments, "options": others}, sort_keys=False)
     return KernelLaunch(
@@ -151,10 +154,10 @@ def _is_constant(function: FunctionType, parameter: inspect.Parameter) -> bool:
 
     described = KernelParam(0, parameter, False, False)
     if described.annotation == "constexpr" or not (described.annotation_type or "const" in described.annotation):
-        return described.annotation == "constexpr"
+        return bool(described.annotation == "constexpr")
     raise TellingKernel(
-        f"`{function.__name__}` declares `{parameter.name}` as `{described.annotation}`, by which the compiler goes"
-        " and the interpreter does not; remove the annotation, or convert in the kernel"
+        f"`{function.__name__}` declares `{parameter.name}` as `{described.annotation}`, by which the compiler"
+        " goes and the interpreter does not; remove the annotation, or convert in the kernel"
     )
 
 
