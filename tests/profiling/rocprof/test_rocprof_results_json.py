@@ -195,6 +195,6 @@ def test_a_file_that_cannot_be_read_says_what_it_is_and_which_command_writes_oth
     (tmp_path / name).write_bytes((PASSES / "pmc_1" / "218_agent_info.csv").read_bytes())
     with pytest.raises(Misuse, match=f"{words}.*--output-format csv"):
         report.read_rocprof_report(tmp_path / name)
-    with pytest.raises(MissingInput, match="no times of kernels.*--output-format csv") as error:
+    with pytest.raises(MissingInput, match=r"no times of kernels.*--output-format csv") as error:
         report.read_rocprof_report(tmp_path)
     assert (name in str(error.value)) == (name != "notes.txt")
