@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from warpsmith.core import gate_rules
 from warpsmith.core.definition import Workload
@@ -382,8 +382,8 @@ class Session:
             if definition.outputs_are == "returned":
                 for facts, view in zip(outputs, views.values(), strict=True):
                     if view.numel():
-                        content = memoryview(as_bytes(view).numpy())  # type: ignore[arg-type]
-                        self.sides[name].read(int(facts["address"]), content)
+                        content: Any = as_bytes(view).numpy()  # a buffer by its type only from Python 3.12 on
+                        self.sides[name].read(int(facts["address"]), memoryview(content))
             return views
         answer = self.ask(name, {"do": "deliver", "slot": slot})
         check_outputs(definition, self.workload, parse_outputs(answer.get("outputs"), name))
