@@ -20,8 +20,8 @@ _VERSION = (3, 13)
 _REPOSITORY = Path("/repository")
 _FOLDERS = ("warpsmith", "tools", "tests", "kernels", "examples", "benchmarks")
 _COMPILED = (
-    "pydantic", "pydantic_core", "torch", "triton", "numpy", "scipy", "matplotlib", "psutil", "cryptography", "cutlass",
-    "fcntl", "resource", "sqlite3", "termios",
+    "pydantic", "pydantic_core", "torch", "triton", "numpy", "scipy", "matplotlib", "psutil", "cryptography",
+    "cutlass", "fcntl", "resource", "sqlite3", "termios",
 )  # fmt: skip
 """Packages that have compiled parts, and modules of Python that only a real system has."""
 
