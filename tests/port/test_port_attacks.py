@@ -36,6 +36,12 @@ def before(place: str, text: str, source: str = HONEST) -> str:
     return source.replace(place, f"{text}\n\n{place}", 1)
 
 
+COPY = (
+    HONEST[HONEST.index(HEAD) : HONEST.index("@triton.jit\ndef quick")]
+    .replace("double", "copy")
+    .replace("* FACTOR", "")
+    .strip()
+)
 SCALED = with_body("tl.load(x_ptr + o, mask=o < n) * FACTOR", "scaled(tl.load(x_ptr + o, mask=o < n))")
 TWO_TEXTS = HONEST.replace(
     BODY,
@@ -108,6 +114,32 @@ WRONG = {
             "* FACTOR", ""
         ),
         "on the host",
+    ),
+    "PyTorch computes at one size": (
+        before(
+            LAUNCH,
+            "    if x.numel() == 4096:\n        copy[(4,)](2 * x, y, 4096, BLOCK=1024)\n        return y",
+            before(RUN, COPY),
+        ),
+        "a library does the work",
+    ),
+    "another thread computes": (
+        before(
+            LAUNCH,
+            "    import threading\n    z = []\n    thread = threading.Thread(target=lambda: z.append(2 * x))\n"
+            "    thread.start()\n    thread.join()\n    copy[(4,)](z[0], y, x.numel(), BLOCK=1024)\n    return y",
+            before(RUN, COPY),
+        ),
+        "starts a thread",
+    ),
+    "Python reads the memory": (
+        before(
+            LAUNCH,
+            "    import ctypes\n    memory = (ctypes.c_float * x.numel()).from_address(x.data_ptr())\n"
+            "    copy[(4,)](torch.tensor([2 * v for v in memory]), y, x.numel(), BLOCK=1024)\n    return y",
+            before(RUN, COPY),
+        ),
+        "SIGSEGV",
     ),
     "a hook computes": (
         before(RUN, "double.pre_run_hooks.append(lambda x, *_, **__: None)"),

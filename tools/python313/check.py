@@ -14,8 +14,6 @@ from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 
-import click
-
 _VERSION = (3, 13)
 _REPOSITORY = Path("/repository")
 _FOLDERS = ("warpsmith", "tools", "tests", "kernels", "examples", "benchmarks")
@@ -33,7 +31,7 @@ def main() -> int:
         return 1
     warnings.filterwarnings("ignore", "only soft file lock")  # WebAssembly has no other
     for name in _COMPILED:
-        sys.modules[name] = None  # type: ignore[assignment] - so each import of it fails at once
+        sys.modules[name] = None  # type: ignore[assignment]  # each import of it fails at once
     files = [path for folder in _FOLDERS for path in sorted((_REPOSITORY / folder).rglob("*.py"))]
     counts, lacking = Counter[str](), Counter[str]()
     failures = [*_compile_all(files), *_import_all(counts, lacking), *_ask_for_help(counts)]
@@ -77,14 +75,15 @@ def _import_all(counts: Counter[str], lacking: Counter[str]) -> Iterator[str]:
 
 def _ask_for_help(counts: Counter[str]) -> Iterator[str]:
     """Ask the parser of each command for its help; the command itself does not run."""
+    import typer
     import typer.main
 
     from warpsmith.cli.main import app
 
-    pending = [click.Context(typer.main.get_command(app), info_name="warpsmith")]
+    pending = [typer.Context(typer.main.get_command(app), info_name="warpsmith")]
     for context in pending:
         inner = getattr(context.command, "commands", {})
-        pending += [click.Context(command, parent=context, info_name=name) for name, command in inner.items()]
+        pending += [typer.Context(command, parent=context, info_name=name) for name, command in inner.items()]
         counts["commands"] += 1
         try:
             with redirect_stdout(StringIO()) as printed:

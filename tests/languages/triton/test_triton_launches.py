@@ -130,4 +130,4 @@ def test_the_grid_is_asked_for_once(version):
 def test_each_1_is_a_constant_unless_the_kernel_says_otherwise():
     arguments = {"a": {"constant": 1}, "b": {"constant": True}, "c": {"constant": 1}, "d": {"constant": 1}}
     kernel = {"options": {"do_not_specialize": ["c", 3]}}
-    assert list(launch_recorder._specialised_ones(kernel, arguments)) == ["a"]
+    assert list(launch_recorder._specialised_arguments(kernel, arguments)) == ["a"]

@@ -23,6 +23,9 @@ _TRUTH = "warpsmith_truth"
 _MOST_READ = 16
 """Numbers that host code may read in one call, such as the largest length; each costs a wait on a device."""
 
+_ELSEWHERE = 1 << 62
+"""Distance between the address that host code sees and the true one; nothing can be read there."""
+
 _running = 0
 """Launches that are being interpreted; more than one where a kernel's own code launches another."""
 
@@ -78,6 +81,7 @@ def interpreted_kernel(function: FunctionType, options: Mapping[str, Any]) -> An
 
 def without_host_reads(run: Callable[..., Any]) -> Callable[..., Any]:
     """Return a version's `run` that is refused where it reads tensors on the host."""
+    import torch
     from torch.overrides import TorchFunctionMode
 
     refused, counted = _reading_functions()
@@ -88,6 +92,8 @@ def without_host_reads(run: Callable[..., Any]) -> Callable[..., Any]:
         read = 0
 
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401
+            if not _running and func is torch.Tensor.data_ptr:
+                return func(*args) + _ELSEWHERE
             if not _running:
                 self.read += func in counted
                 if func in refused or self.read > _MOST_READ:
@@ -110,16 +116,25 @@ def _reading_functions() -> tuple[frozenset[Any], frozenset[Any]]:
     import torch
 
     tensor: Any = torch.Tensor
-    whole = ("numpy", "tolist", "__array__", "__dlpack__", "untyped_storage", "storage", "__reduce_ex__")
+    whole = (
+        "numpy",
+        "tolist",
+        "__array__",
+        "__dlpack__",
+        "untyped_storage",
+        "storage",
+        "__reduce_ex__",
+        "__repr__",
+    )
     single = ("item", "__bool__", "__int__", "__float__", "__index__", "__complex__", "__contains__", "is_nonzero")
     return frozenset(getattr(tensor, name) for name in whole), frozenset(getattr(tensor, name) for name in single)
 
 
-def _checked(value: ast.expr, what: str) -> ast.expr:
-    return ast.Call(ast.Name(_TRUTH, ast.Load()), [value, ast.Constant(what)], [])
+def _checked(value: ast.expr, use: str) -> ast.expr:
+    return ast.Call(ast.Name(_TRUTH, ast.Load()), [value, ast.Constant(use)], [])
 
 
-def _check_truth(value: Any, what: str) -> Any:  # noqa: ANN401
+def _check_truth(value: Any, use: str) -> Any:  # noqa: ANN401
     """Return a value that is asked if it is true; the compiler's `and` of blocks or numbers is not Python's."""
     import triton.language as tl
 
@@ -129,7 +144,7 @@ def _check_truth(value: Any, what: str) -> Any:  # noqa: ANN401
                 "a block is neither true nor false: use `&`, `|`, `~`, `tl.minimum` and `tl.maximum` in place of"
                 " Python's words"
             )
-        if what == "flag" and not value.type.is_bool():
+        if use == "flag" and not value.type.is_bool():
             raise ValueError("`and` and `or` take comparisons, not numbers: write `n != 0`")
     return value
 
@@ -141,13 +156,13 @@ def _leave_undefined() -> None:
 
     load: Callable[..., Any] = InterpreterBuilder.create_masked_load
 
-    def create_masked_load(self: Any, ptrs: Any, mask: Any, other: Any, *rest: Any, **named: Any) -> Any:  # noqa: ANN401
+    def create_masked_load(self: Any, ptrs: Any, mask: Any, other: Any, *options: Any, **others: Any) -> Any:  # noqa: ANN401
         if other is None:
             kind = numpy.dtype(_get_np_dtype(ptrs.get_element_ty()))
             plain = kind.kind == "b" or (kind.kind in "iu" and numpy.iinfo(kind).max)
             fill = numpy.full(ptrs.data.shape, numpy.nan if kind.kind == "f" else plain, dtype=kind)
             other = TensorHandle(fill, ptrs.get_element_ty())
-        return load(self, ptrs, mask, other, *rest, **named)
+        return load(self, ptrs, mask, other, *options, **others)
 
     InterpreterBuilder.create_masked_load = create_masked_load
 
@@ -166,7 +181,8 @@ def _mix_blocks() -> None:
 
     def set_grid_idx(self: Any, *index: int) -> None:  # noqa: ANN401
         turned = [
-            (start + way * place) % size for place, (start, way, size) in zip(index, self.block_order, strict=True)
+            (start + way * number) % size
+            for number, (start, way, size) in zip(index, self.block_order, strict=True)
         ]
         set_index(self, *turned)
 
@@ -174,11 +190,19 @@ def _mix_blocks() -> None:
 
 
 def _refuse_other_ways() -> None:
-    """Refuse to interpret a kernel but by a launch, which is recorded."""
+    """Refuse to interpret a kernel but by a launch, which is recorded, and threads, to which nothing listens."""
+    import threading
+
     from triton.runtime.interpreter import GridExecutor, InterpretedFunction
 
     for kind in (GridExecutor, InterpretedFunction):
         kind.__call__ = _within_launches(kind.__call__)
+    thread: Any = threading.Thread
+    thread.start = _refuse_thread
+
+
+def _refuse_thread(*_: object) -> None:
+    raise TellingKernel("the version starts a thread, whose work no check here sees")
 
 
 def _within_launches(call: Callable[..., Any]) -> Callable[..., Any]:

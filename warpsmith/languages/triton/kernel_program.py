@@ -18,7 +18,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from warpsmith.languages.triton import kernel_rules
-from warpsmith.languages.triton.kernel_rules import Definition, TellingKernel
+from warpsmith.languages.triton.kernel_rules import FunctionText, TellingKernel
 
 _OPTIONS = ("noinline", "do_not_specialize", "do_not_specialize_on_alignment", "debug")
 """Options of `triton.jit` that the compiler's result may depend on."""
@@ -56,12 +56,12 @@ def build_kernel(program: str, path: str, make: MakeKernel) -> Any:  # noqa: ANN
     shared = {"__name__": _MODULE, "__builtins__": builtins, "warpsmith_language": triton.language}
     namespaces = [{**shared, **_constants(each["reads"])} for each in described]  # the interpreter looks for it
     pairs = list(zip(described, namespaces, strict=True))
-    made = [make(_execute(each, space, path), each["options"]) for each, space in pairs]
+    functions = [make(_execute(each, space, path), each["options"]) for each, space in pairs]
     for each, space in pairs:
         space.update(
-            {name: made[value["function"]] for name, value in each["reads"].items() if "function" in value}
+            {name: functions[value["function"]] for name, value in each["reads"].items() if "function" in value}
         )
-    return made[0]
+    return functions[0]
 
 
 def encode_value(value: Any) -> Any:  # noqa: ANN401
@@ -123,7 +123,7 @@ def _option(kernel: Any, name: str) -> Any:  # noqa: ANN401
     return list(value) if isinstance(value, list | tuple | set) else value
 
 
-def _read_values(function: FunctionType, definition: Definition) -> dict[str, Any]:
+def _read_values(function: FunctionType, definition: FunctionText) -> dict[str, Any]:
     """Return the values of the names that a function reads from its closure, its module and Python."""
     closure = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     values = {}
@@ -140,9 +140,9 @@ def _read_values(function: FunctionType, definition: Definition) -> dict[str, An
     return values
 
 
-def _describe_value(definition: Definition, name: str, value: Any, numbers: dict[Any, int]) -> dict[str, Any]:  # noqa: ANN401
-    if place := _triton_place(value):
-        return {"member": [place, value.__name__]}
+def _describe_value(definition: FunctionText, name: str, value: Any, numbers: dict[Any, int]) -> dict[str, Any]:  # noqa: ANN401
+    if module := _triton_module(value):
+        return {"member": [module, value.__name__]}
     if isinstance(value, ModuleType) and kernel_rules.is_plain_module(value):
         return {"module": value.__name__}
     if encoded := encode_value(value):
@@ -152,7 +152,7 @@ def _describe_value(definition: Definition, name: str, value: Any, numbers: dict
     raise TellingKernel(kernel_rules.telling(definition.name, name))
 
 
-def _triton_place(value: Any) -> str:  # noqa: ANN401
+def _triton_module(value: Any) -> str:  # noqa: ANN401
     """Return the module of Triton's language that has a value under its own name, or an empty string."""
     import triton
 
@@ -160,11 +160,11 @@ def _triton_place(value: Any) -> str:  # noqa: ANN401
     if not isinstance(name, str):
         return ""
     own = sys.modules.get(str(getattr(value, "__module__", "")))
-    places = [triton.language, triton.language.math, triton.language.core, own]
+    modules = [triton.language, triton.language.math, triton.language.core, own]
     if name in kernel_rules.HOST_FUNCTIONS:
-        places.append(triton)
-    same = (place for place in places if place and getattr(place, name, None) is value)
-    return next((place.__name__ for place in same if kernel_rules.is_plain_module(place)), "")
+        modules.append(triton)
+    same = (module for module in modules if module and getattr(module, name, None) is value)
+    return next((module.__name__ for module in same if kernel_rules.is_plain_module(module)), "")
 
 
 def _is_kernel(value: Any) -> bool:  # noqa: ANN401
@@ -180,8 +180,8 @@ def _constants(reads: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         if "module" in value:
             values[name] = sys.modules[value["module"]]
         elif "member" in value:
-            place, member = value["member"]
-            values[name] = getattr(sys.modules[place], member)
+            module, member = value["member"]
+            values[name] = getattr(sys.modules[module], member)
         elif "function" not in value:
             values[name] = decode_value(value)
     return values

@@ -50,7 +50,7 @@ class TellingKernel(ValueError):
 
 
 @dataclass(frozen=True)
-class Definition:
+class FunctionText:
     """Definition of a function in a version's file, without its decorators."""
 
     name: str
@@ -72,7 +72,7 @@ def telling(kernel: str, name: str) -> str:
     )
 
 
-def read_definition(function: FunctionType) -> Definition:
+def read_definition(function: FunctionType) -> FunctionText:
     """Read the definition of a function from its file.
 
     Raises:
@@ -83,7 +83,7 @@ def read_definition(function: FunctionType) -> Definition:
 
 
 @cache
-def _read_definition(path: str, name: str, first: int) -> Definition:
+def _read_definition(path: str, name: str, first: int) -> FunctionText:
     text = Path(path).read_text(encoding="utf-8") if Path(path).is_file() else ""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef) and node.name == name:
@@ -94,7 +94,7 @@ def _read_definition(path: str, name: str, first: int) -> Definition:
     raise TellingKernel(f"`{name}` is not defined by a `def` in the version's file")
 
 
-def _check_definition(name: str, line: int, text: str) -> Definition:
+def _check_definition(name: str, line: int, text: str) -> FunctionText:
     tree = ast.parse(textwrap.dedent(text))
     if sum(each.strip().startswith("def ") for each in text.split("\n")) != 1:
         # The interpreter begins at the last such line, the compiler at the first.
@@ -102,11 +102,11 @@ def _check_definition(name: str, line: int, text: str) -> Definition:
             f"`{name}` has another line that begins with `def`, at which the interpreter would begin"
         )
     chains, inner = [], {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    shown = {id(part) for node in ast.walk(tree) if _speaks(node) for part in ast.walk(node)}
+    messages = {id(part) for node in ast.walk(tree) if _speaks(node) for part in ast.walk(node)}
     for node in ast.walk(tree):
         if type(node) in _REFUSED:
             raise TellingKernel(telling(name, _REFUSED[type(node)]))
-        if isinstance(node, ast.JoinedStr) and id(node) not in shown:
+        if isinstance(node, ast.JoinedStr) and id(node) not in messages:
             raise TellingKernel(telling(name, "a formatted string"))
         if isinstance(node, ast.Compare) and not _compares_values(node):
             raise TellingKernel(telling(name, "is"))
@@ -116,7 +116,7 @@ def _check_definition(name: str, line: int, text: str) -> Definition:
     for chain in chains:
         if chain[0] not in names:
             check_attributes(name, chain[1:])
-    return Definition(
+    return FunctionText(
         name, line, text, tuple(names), tuple(dict.fromkeys(each for each in chains if each[0] in names))
     )
 

@@ -39,12 +39,13 @@ def record_launches(arch: str) -> None:
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> None:  # noqa: ANN401
         if warmup:
             return
-        described = _describe_launch(self, args, grid, options)
+        with careful_interpreter.launching():
+            described = _describe_launch(self, args, grid, options)
         _recorded[described] = None
-        ones = frozenset(
-            _specialised_ones(json.loads(described.program)[0], json.loads(described.call)["arguments"])
+        constants = frozenset(
+            _specialised_arguments(json.loads(described.program)[0], json.loads(described.call)["arguments"])
         )
-        kernel = _interpreted_kernel(described.program, self.fn.__code__.co_filename, ones)
+        kernel = _interpreted_kernel(described.program, self.fn.__code__.co_filename, constants)
         with careful_interpreter.launching():
             launch(kernel, *args, grid=described.grid, warmup=False, **options)
 
@@ -88,14 +89,14 @@ def require_same_kernels(functions: Iterable[Any], launches: Iterable[KernelLaun
 
 
 @cache
-def _interpreted_kernel(program: str, path: str, ones: frozenset[str]) -> Any:  # noqa: ANN401
-    """Return a kernel for the interpreter; arguments in `ones` are constants, as the compiler takes each 1."""
+def _interpreted_kernel(program: str, path: str, constants: frozenset[str]) -> Any:  # noqa: ANN401
+    """Return a kernel for the interpreter; arguments in `constants` are some, as each 1 is for the compiler."""
     import triton.language as tl
 
     kernel = build_kernel(program, path, careful_interpreter.interpreted_kernel)
-    if ones:
+    if constants:
         kernel = build_kernel.__wrapped__(program, path, careful_interpreter.interpreted_kernel)
-        kernel.rewrite().__annotations__.update(dict.fromkeys(ones, tl.constexpr))
+        kernel.rewrite().__annotations__.update(dict.fromkeys(constants, tl.constexpr))
     return kernel
 
 
@@ -105,7 +106,7 @@ def _compiled_kernel(function: FunctionType, options: Mapping[str, Any]) -> Any:
     return triton.jit(**options)(function)
 
 
-def _specialised_ones(kernel: Mapping[str, Any], arguments: Mapping[str, Any]) -> Iterable[str]:
+def _specialised_arguments(kernel: Mapping[str, Any], arguments: Mapping[str, Any]) -> Iterable[str]:
     """Yield the arguments that are the integer 1, which the compiler takes for a constant."""
     free = kernel["options"].get("do_not_specialize", ())
     for position, (name, value) in enumerate(arguments.items()):

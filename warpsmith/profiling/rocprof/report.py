@@ -127,9 +127,9 @@ def _run_of_file(path: Path) -> _RunFiles:
         return _RunFiles(path, (), (), (), (), workloads=(path,))
     kind = next((kind for kind in (COUNTERS, KERNELS) if path.name.endswith(kind)), None)
     if kind is None:
-        what = unread.describe_unread(path) or "is no file of AMD's profilers that is known here"
+        kind = unread.describe_unread(path) or "is no file of AMD's profilers that is known here"
         raise Misuse(
-            f"{path} {what}: give a *{COUNTERS}, *{KERNELS}, *{RESULTS}, *{DATABASE} or {workload.COUNTERS} file,"
+            f"{path} {kind}: give a *{COUNTERS}, *{KERNELS}, *{RESULTS}, *{DATABASE} or {workload.COUNTERS} file,"
             f" or the folder that {unread.ASK_FOR} wrote."
         )
     prefix = path.name.removesuffix(kind)
