@@ -53,8 +53,9 @@ def build_kernel(program: str, path: str, make: MakeKernel) -> Any:  # noqa: ANN
     import triton.language
 
     described = json.loads(program)
+    # The interpreter looks for the language among the globals of each function.
     shared = {"__name__": _MODULE, "__builtins__": builtins, "warpsmith_language": triton.language}
-    namespaces = [{**shared, **_constants(each["reads"])} for each in described]  # the interpreter looks for it
+    namespaces = [{**shared, **_constants(each["reads"])} for each in described]
     pairs = list(zip(described, namespaces, strict=True))
     functions = [make(_execute(each, space, path), each["options"]) for each, space in pairs]
     for each, space in pairs:
