@@ -141,6 +141,23 @@ WRONG = {
         ),
         "SIGSEGV",
     ),
+    "the grid computes": (
+        before(
+            LAUNCH,
+            "    z = []\n    copy[lambda meta: (z.append(2 * x.numpy()), 4)[1:]](x, y, 5, BLOCK=1024)",
+            before(RUN, COPY),
+        ),
+        "on the host",
+    ),
+    "NumPy shares a tensor's memory": (
+        before(
+            LAUNCH,
+            "    import numpy\n    z = numpy.empty(x.numel(), numpy.float32)\n    torch.from_numpy(z).copy_(x)\n"
+            "    copy[(4,)](torch.tensor(2 * z), y, x.numel(), BLOCK=1024)\n    return y",
+            before(RUN, COPY),
+        ),
+        "torch.from_numpy",
+    ),
     "a hook computes": (
         before(RUN, "double.pre_run_hooks.append(lambda x, *_, **__: None)"),
         "hooks",

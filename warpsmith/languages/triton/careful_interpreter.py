@@ -190,15 +190,34 @@ def _mix_blocks() -> None:
 
 
 def _refuse_other_ways() -> None:
-    """Refuse to interpret a kernel but by a launch, which is recorded, and threads, to which nothing listens."""
+    """Refuse to interpret a kernel but by a launch, which is recorded, threads, to which nothing listens, and
+    tensors in memory that host code can read."""
     import threading
 
+    import torch
     from triton.runtime.interpreter import GridExecutor, InterpretedFunction
 
     for kind in (GridExecutor, InterpretedFunction):
         kind.__call__ = _within_launches(kind.__call__)
     thread: Any = threading.Thread
     thread.start = _refuse_thread
+    for name in ("from_numpy", "frombuffer", "from_dlpack", "from_file", "asarray", "as_tensor"):
+        setattr(torch, name, _of_numbers(getattr(torch, name)))
+
+
+def _of_numbers(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of PyTorch that makes tensors of Python's numbers, not of memory that it would share."""
+    import torch
+
+    @functools.wraps(make)
+    def checked(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        if not _running and not (args and isinstance(args[0], bool | int | float | list | tuple | torch.Tensor)):
+            raise TellingKernel(
+                f"run calls torch.{make.__name__}, whose tensors host code can read: use torch.tensor"
+            )
+        return make(*args, **kwargs)
+
+    return checked
 
 
 def _refuse_thread(*_: object) -> None:

@@ -39,8 +39,9 @@ def record_launches(arch: str) -> None:
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> None:  # noqa: ANN401
         if warmup:
             return
+        blocks = _ask_for_blocks(self, args, grid, options)  # the version's code: it runs as host code does
         with careful_interpreter.launching():
-            described = _describe_launch(self, args, grid, options)
+            described = _describe_launch(self, args, blocks, options)
         _recorded[described] = None
         constants = frozenset(
             _specialised_arguments(json.loads(described.program)[0], json.loads(described.call)["arguments"])
@@ -114,26 +115,41 @@ def _specialised_arguments(kernel: Mapping[str, Any], arguments: Mapping[str, An
             yield name
 
 
-def _describe_launch(
+def _ask_for_blocks(
     kernel: Any,  # noqa: ANN401
     args: tuple[Any, ...],
     grid: Sequence[int] | Callable[[dict[str, Any]], Sequence[int]],
+    options: Mapping[str, Any],
+) -> tuple[int, ...]:
+    """Return the blocks along each dimension, for which a version's function is asked once."""
+    bound = _bind(kernel.fn, args, options)
+    return tuple(int(size) for size in (grid(dict(bound.arguments)) if callable(grid) else grid))
+
+
+def _bind(function: FunctionType, args: tuple[Any, ...], options: Mapping[str, Any]) -> inspect.BoundArguments:
+    signature = inspect.signature(function)
+    bound = signature.bind(*args, **{name: each for name, each in options.items() if name in signature.parameters})
+    bound.apply_defaults()
+    return bound
+
+
+def _describe_launch(
+    kernel: Any,  # noqa: ANN401
+    args: tuple[Any, ...],
+    blocks: tuple[int, ...],
     options: Mapping[str, Any],
 ) -> KernelLaunch:
     if kernel.pre_run_hooks:
         raise TellingKernel(f"`{kernel.__name__}` has hooks that run before it; launch a kernel in their place")
     program = describe_program(kernel)
     function: FunctionType = _interpreted_kernel(program, kernel.fn.__code__.co_filename, frozenset()).fn
-    signature = inspect.signature(function)
-    by_name = {name: value for name, value in options.items() if name in signature.parameters}
-    bound = signature.bind(*args, **by_name)
-    bound.apply_defaults()
-    blocks = grid(dict(bound.arguments)) if callable(grid) else grid
+    bound = _bind(function, args, options)
+    parameters = bound.signature.parameters
     arguments = {
-        name: _encode(function, name, value, constant=_is_constant(function, signature.parameters[name]))
+        name: _encode(function, name, value, constant=_is_constant(function, parameters[name]))
         for name, value in bound.arguments.items()
     }
-    others = {name: value for name, value in options.items() if name not in by_name}
+    others = {name: value for name, value in options.items() if name not in parameters}
     for name, value in others.items():
         if type(value) not in (bool, int, float, str, type(None)):
             raise TellingKernel(
@@ -144,7 +160,7 @@ def _describe_launch(
     return KernelLaunch(
         kernel=function.__name__,
         program=program,
-        grid=tuple(int(size) for size in blocks),
+        grid=blocks,
         call=call,
     )
 
