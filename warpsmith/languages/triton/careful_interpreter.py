@@ -64,6 +64,8 @@ def interpreted_kernel(function: FunctionType, options: Mapping[str, Any]) -> An
                 node.operand = _checked(node.operand, "scalar")
             elif isinstance(node, ast.If | ast.IfExp | ast.While | ast.Assert):
                 node.test = _checked(node.test, "scalar")
+            elif isinstance(node, ast.comprehension):
+                node.ifs = [_checked(value, "scalar") for value in node.ifs]
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in own:
                 node.args = [_checked(value, "scalar") for value in node.args]
             return node
