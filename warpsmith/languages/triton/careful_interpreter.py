@@ -14,14 +14,12 @@ from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
 
+from warpsmith.core import gate_rules
 from warpsmith.languages.triton import interpreter_fixes
 from warpsmith.languages.triton.kernel_rules import TellingKernel
 
 _TRUTH = "warpsmith_truth"
 """Name under which interpreted functions reach `_check_truth`."""
-
-_MOST_READ = 16
-"""Numbers that host code may read in one call, such as the largest length; each costs a wait on a device."""
 
 _ELSEWHERE = 1 << 62
 """Distance between the address that host code sees and the true one; nothing can be read there."""
@@ -89,7 +87,7 @@ def without_host_reads(run: Callable[..., Any]) -> Callable[..., Any]:
     refused, counted = _reading_functions()
 
     class HostReads(TorchFunctionMode):
-        """Counts what is read in one call."""
+        """Counts the numbers that are read in one call, such as the largest length; a device waits for each."""
 
         read = 0
 
@@ -98,7 +96,7 @@ def without_host_reads(run: Callable[..., Any]) -> Callable[..., Any]:
                 return func(*args) + _ELSEWHERE
             if not _running:
                 self.read += func in counted
-                if func in refused or self.read > _MOST_READ:
+                if func in refused or self.read > gate_rules.LIBRARY_ELEMENTS:
                     raise TellingKernel(
                         "run reads the values of tensors on the host: no device's time would show what is computed"
                         " there; leave it to a kernel"
