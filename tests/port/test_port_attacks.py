@@ -101,9 +101,21 @@ WRONG = {
     ),
     "blocks that wait for earlier ones": (
         HONEST.replace(
-            "* FACTOR", "* FACTOR + tl.load(y_ptr + tl.maximum(o - 1024, 0), mask=o >= 1024, other=0) * 0"
+            "* FACTOR",
+            "* FACTOR + 0 * tl.load(y_ptr + o - 1024, mask=(o >= 1024) & (o - 1024 < n), other=0)"
+            " + 0 * tl.load(y_ptr + o + 1024, mask=o + 1024 < n, other=0)",
         ),
-        "y[",
+        "wrote in the same launch",
+    ),
+    "blocks that add to one place": (
+        with_body(
+            "tl.store(y_ptr + o, tl.load(x_ptr + o, mask=o < n) * FACTOR, mask=o < n)",
+            "tl.store(y_ptr + o, tl.load(x_ptr + o, mask=o < n) * FACTOR, mask=o < n)\n"
+            "    tl.store(s_ptr, tl.load(s_ptr) + 1.0)",
+        )
+        .replace("y_ptr, n, B", "y_ptr, s_ptr, n, B", 1)
+        .replace("(x, y, x.numel()", "(x, y, torch.zeros(1), x.numel()"),
+        "wrote in the same launch",
     ),
     "NumPy computes": (
         HONEST.replace(LAUNCH, "    x = torch.from_numpy(2 * x.numpy())\n" + LAUNCH).replace("* FACTOR", ""),

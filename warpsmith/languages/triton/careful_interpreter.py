@@ -15,7 +15,7 @@ from types import FunctionType
 from typing import Any
 
 from warpsmith.core import gate_rules
-from warpsmith.languages.triton import interpreter_fixes
+from warpsmith.languages.triton import block_conflicts, interpreter_fixes
 from warpsmith.languages.triton.kernel_rules import TellingKernel
 
 _TRUTH = "warpsmith_truth"
@@ -33,6 +33,7 @@ def patch_for_ports() -> None:
     interpreter_fixes.patch_interpreter()
     _leave_undefined()
     _mix_blocks()
+    block_conflicts.patch_interpreter_accesses()
     _refuse_other_ways()
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from warpsmith.core.arithmetic.dtype import DTYPES
 from warpsmith.core.port.check import KernelLaunch
 from warpsmith.languages.shared.fake_device import device_properties
-from warpsmith.languages.triton import careful_interpreter
+from warpsmith.languages.triton import block_conflicts, careful_interpreter
 from warpsmith.languages.triton.kernel_program import build_kernel, decode_value, describe_program, encode_value
 from warpsmith.languages.triton.kernel_rules import TellingKernel
 
@@ -30,6 +30,7 @@ _recorded: dict[KernelLaunch, None] = {}
 
 def record_launches(arch: str) -> None:
     """Record every launch from now on, and show host code the figures of a device of `arch`; in a worker only."""
+    import torch
     from triton.runtime.interpreter import InterpretedFunction
 
     launch: Callable[..., Any] = InterpretedFunction.run
@@ -42,12 +43,13 @@ def record_launches(arch: str) -> None:
         blocks = _ask_for_blocks(self, args, grid, options)  # the version's code: it runs as host code does
         with careful_interpreter.launching():
             described = _describe_launch(self, args, blocks, options)
+            tensors = [each for each in (*args, *options.values()) if isinstance(each, torch.Tensor)]
         _recorded[described] = None
         constants = frozenset(
             _specialised_arguments(json.loads(described.program)[0], json.loads(described.call)["arguments"])
         )
         kernel = _interpreted_kernel(described.program, self.fn.__code__.co_filename, constants)
-        with careful_interpreter.launching():
+        with careful_interpreter.launching(), block_conflicts.watched_launch(tensors):
             launch(kernel, *args, grid=described.grid, warmup=False, **options)
 
     InterpretedFunction.run = run
