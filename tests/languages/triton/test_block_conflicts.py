@@ -16,6 +16,12 @@ from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
 from warpsmith.languages.triton import block_conflicts
 from warpsmith.languages.triton.block_conflicts import BlockConflict
 
+LOAD_OPTIONS, STORE_OPTIONS = (
+    [None] * (method.__code__.co_argcount - 4)
+    for method in (InterpreterBuilder.create_masked_load, InterpreterBuilder.create_masked_store)
+)
+"""Arguments on caches, of which releases of Triton have different numbers."""
+
 
 @pytest.fixture
 def builder(monkeypatch):
@@ -40,12 +46,12 @@ def handle(*values: object) -> TensorHandle:
 
 def write(builder, block: int, tensor: torch.Tensor, element: int, value: float) -> None:
     builder.set_grid_idx(block, 0, 0)
-    builder.create_masked_store(pointers(tensor, element), handle(value), handle(True), None, None)
+    builder.create_masked_store(pointers(tensor, element), handle(value), handle(True), *STORE_OPTIONS)
 
 
 def read(builder, block: int, tensor: torch.Tensor, element: int, *, mask: bool = True) -> None:
     builder.set_grid_idx(block, 0, 0)
-    builder.create_masked_load(pointers(tensor, element), handle(mask), None, None, None, False)
+    builder.create_masked_load(pointers(tensor, element), handle(mask), None, *LOAD_OPTIONS)
 
 
 def test_a_block_reads_what_it_wrote_itself_and_nothing_of_others(builder):
