@@ -8,7 +8,7 @@ WORKERS ?= $(shell expr $$(nproc) + 1)
 # Tests that failed run once more, on a machine that nothing else loads: many wait for real processes, by the clock.
 ALONE   = { test $$? = 1 && echo "What failed runs again, alone:" && $(BIN)/pytest --last-failed --last-failed-no-failures none; }
 
-.PHONY: help setup demo site check test redteam clean
+.PHONY: help setup demo site check test newest redteam clean
 
 help:  ## what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -44,6 +44,14 @@ check: setup  ## format, lint, types, names, layers, dependencies, knowledge, ev
 
 test: check  ## check, then run the tests; the dearest 20 are listed
 	$(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal --durations 20 --durations-min 5 || $(ALONE)
+
+# The last release of Pyodide with Python 3.13.
+PYODIDE := 0.29.5
+
+newest: setup  ## compile and import what CPython 3.13 can without compiled packages; needs Node.js
+	npm install --prefix $(VENV)/pyodide --no-save --no-audit --no-fund --ignore-scripts --silent pyodide@$(PYODIDE)
+	node tools/python313/run.mjs $(VENV)/pyodide/node_modules/pyodide \
+	  "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
 
 redteam: setup  ## run the attacks and controls against the gate
 	$(BIN)/warpsmith redteam

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import pytest
 
@@ -14,7 +15,8 @@ from warpsmith.errors import Misuse
 from warpsmith.knowledge.catalog import Catalog
 from warpsmith.lab.machine import hardware
 from warpsmith.languages import support
-from warpsmith.languages.base import Relaunches
+from warpsmith.languages.base import Relaunches, ReplaysLaunches
+from warpsmith.port.obstacle import port_obstacle
 from warpsmith.project import SHIPPED, find_project
 
 LANGUAGES = languages.by_preference()
@@ -92,3 +94,43 @@ def test_every_task_of_an_entry_on_programs_has_a_route() -> None:
     for entry in Catalog.load(find_project()).entries.values():
         if entry.matter.program:
             assert entry.matter.program.specialist in routing.PROGRAM_TASKS
+
+
+@pytest.mark.parametrize("target", PAGES)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_kernel_in_any_language_is_improved_or_written_anew_from_it(name: str, target: str) -> None:
+    architecture = TARGETS[target]
+    for kernel, task in itertools.product(NAMES, routing.KERNEL_TASKS):
+        for asked in (name, None):
+            request = RouteRequest(task, asked, architecture, kernel)
+            (step,) = routing.plan_route(request, AGENTS, LANGUAGES).steps
+            runs = [each for each in (asked, None if asked else kernel) if each]
+            kept = next((each for each in runs if support.runs_on(languages.get(each), architecture)), None)
+            assert step.language == kept or (kept is None and step.language)
+            anew = f"from the existing one in {languages.get(kernel).title}" in step.todo
+            assert anew is (step.language != kernel)
+
+
+@pytest.mark.parametrize(
+    ("word", "name"), [(word, name) for name in NAMES for word in languages.get(name).unwritten]
+)
+def test_what_nobody_writes_leads_to_a_language_that_somebody_does(word: str, name: str) -> None:
+    with pytest.raises(Misuse, match=r"--language") as refused:
+        routing.parse_language(word, LANGUAGES)
+    named = re.findall(r"--language (\w+)", str(refused.value))
+    assert set(named) <= set(NAMES)
+    assert name in named
+
+
+@pytest.mark.parametrize("target", PAGES)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_port_campaign_opens_where_its_advice_leads(name: str, target: str) -> None:
+    obstacle, page = port_obstacle(name, PAGES[target]), PAGES[target]
+    if isinstance(languages.get(name), ReplaysLaunches):
+        assert (obstacle is None) is (page.target.isa in languages.get(name).port_architectures())
+    else:
+        others = [each for each in LANGUAGES if isinstance(each, ReplaysLaunches)]
+        assert all(each.title in (obstacle or "") for each in others)
+    if TARGETS[target].startswith(support.AMD_PREFIX):
+        [advised] = re.findall(r"--language (\w+)", support.amd_advice(target))
+        assert port_obstacle(advised, page) is None

@@ -6,17 +6,16 @@ from importlib.util import find_spec
 from types import SimpleNamespace
 
 import pytest
+from port_versions import SOURCE
 
 from warpsmith import project as projects
 from warpsmith.core.evaluation import Status, Verdict
 from warpsmith.core.port.check import InterpretedKernel, LaunchFigures, PortCheck
 from warpsmith.errors import MachineLacks
-from warpsmith.lab.gate.request import Candidate
 from warpsmith.lab.machine import hardware
 from warpsmith.lab.operator import definition_file
-from warpsmith.lab.workers.side import WorkerHost
 from warpsmith.port.changes import compare_figures
-from warpsmith.port.judge import NOT_JUDGED, PortJudgement, judge_port
+from warpsmith.port.judge import NOT_JUDGED
 from warpsmith.port.model_time import model_times
 from warpsmith.port.obstacle import port_obstacle
 
@@ -24,86 +23,6 @@ pytestmark = [
     pytest.mark.usefixtures("forked_compilers"),
     pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed"),
 ]
-
-DEFINITION = """
-import torch
-from warpsmith import Definition, TensorSpec, Workload
-
-definition = Definition(
-    name="double",
-    description="Twice x.",
-    axes={"n": "length"},
-    inputs={"x": TensorSpec(shape=("n",))},
-    outputs={"y": TensorSpec(shape=("n",))},
-    flops="n",
-    workloads=(
-        Workload(name="a", axes={"n": 4096}),
-        Workload(name="half", axes={"n": 64}, dtype="bfloat16"),
-        Workload(name="odd", axes={"n": 5}, set="odd"),
-    ),
-)
-
-
-def reference(x):
-    return 2 * x
-"""
-SOURCE = """
-import os
-import torch, triton
-import triton.language as tl
-INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
-FACTOR = tl.constexpr(2)
-
-@triton.jit
-def double(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
-    o = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(y_ptr + o, tl.load(x_ptr + o, mask=o < n) * FACTOR, mask=o < n)
-
-@triton.jit
-def quick(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
-    tl.store(y_ptr, tl.load(x_ptr))
-
-def run(x):
-    y = torch.empty_like(x)
-    blocks = torch.cuda.get_device_properties(0).multi_processor_count
-    KERNEL[(triton.cdiv(x.numel(), 1024),)](x, y, x.numel(), BLOCK=1024, num_warps=WARPS)
-    return y
-"""
-
-
-@pytest.fixture(scope="module")
-def host():
-    with WorkerHost("cpu", interpret=True) as host:
-        yield host
-
-
-@pytest.fixture
-def project(tmp_path):
-    folders = (tmp_path / name for name in ("kernels", "devlog", "knowledge"))
-    project = projects.Project(tmp_path, *folders)
-    project.definition_path("double").parent.mkdir(parents=True)
-    project.definition_path("double").write_text(DEFINITION)
-    return project
-
-
-@pytest.fixture
-def judged(project, host):
-    """`judged(source, before)`: the verdict on a version for an MI300X."""
-
-    def make(source: str, before: PortCheck | None = None):
-        version = project.kernels / "double" / "triton" / "v1.py"
-        version.parent.mkdir(exist_ok=True)
-        version.write_text(source.replace("WARPS", "4"))
-        judgement = PortJudgement(
-            project=project,
-            file=definition_file.load_definition(project.definition_path("double")),
-            candidate=Candidate(version, "triton", "v1"),
-            page=hardware.read_target_page(project, "mi300x"),
-            before=before,
-        )
-        return judge_port(judgement, host)
-
-    return make
 
 
 def figures(**changes: int) -> LaunchFigures:
@@ -179,13 +98,13 @@ def test_a_wrong_version_and_one_that_the_target_refuses_are_rolled_back(judged)
     assert "2048 threads" in large.decision.reason
 
 
-def test_the_model_adds_spills_and_idle_multiprocessors_to_the_roofline(project):
-    definition = definition_file.load_definition(project.definition_path("double")).definition
-    page = hardware.read_target_page(project, "mi300x")
+def test_the_model_adds_spills_and_idle_multiprocessors_to_the_roofline(ported_project):
+    definition = definition_file.load_definition(ported_project.definition_path("double")).definition
+    page = hardware.read_target_page(ported_project, "mi300x")
     bandwidth = 5.3e12
 
     def seconds(each: InterpretedKernel) -> float:
-        [time] = model_times(project, page, definition, [each])
+        [time] = model_times(ported_project, page, definition, [each])
         return time.seconds
 
     full = seconds(kernel(blocks=1000))

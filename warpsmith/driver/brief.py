@@ -76,7 +76,9 @@ def write_brief(state: CampaignState) -> DesignTask:
 
 PORT_RULES = (
     "A port campaign: the interpreter grades the version, the target's compiler gets what `run` launches there;"
-    " nothing is timed. Give kernels tensors and numbers; they must not read the environment or the target."
+    " nothing is timed. Give kernels tensors and plain numbers; they must not read the environment or the target."
+    " Write `&` and `|` for blocks, `other=` where masked values count, no types as annotations, and no helper in"
+    " another file; `run` must not read tensors on the host."
 )
 """Constraint of a version that no device runs."""
 

@@ -69,3 +69,18 @@ def test_nothing_that_compiles_is_imported_to_listen(monkeypatch: pytest.MonkeyP
     monkeypatch.delitem(sys.modules, "torch._dynamo", raising=False)
     assert "aten.exp" in heard(lambda: torch.ones(3).exp())
     assert "torch._dynamo" not in sys.modules
+
+
+@pytest.mark.parametrize(("computed", "raises"), [(64, True), (4, False)])
+def test_each_call_is_heard_where_a_version_is_wrapped(computed, raises):
+    def run(x):
+        y = torch.empty_like(x)
+        y[:computed].copy_(x[:computed] * 2)
+        return y
+
+    heard, x = audit.without_library(run), torch.ones(64)
+    if raises:
+        with pytest.raises(ValueError, match=r"aten.mul computes 64 elements.*a library does the work"):
+            heard(x)
+    else:
+        assert heard(x)[0] == 2

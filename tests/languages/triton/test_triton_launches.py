@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from types import SimpleNamespace
 
+import numpy
 import pytest
 
 pytest.importorskip("triton")
@@ -15,62 +16,7 @@ from warpsmith.core.port.check import KernelLaunch
 from warpsmith.languages.base import BuildFailed, ReplaysLaunches
 from warpsmith.languages.shared.python_file import execute_file
 from warpsmith.languages.triton import launch_recorder
-from warpsmith.languages.triton.launch_recorder import TellingKernel, kernel_code
-
-PLAIN = """
-import os, math
-import triton
-import triton.language as tl
-FAST = tl.constexpr(True)
-TABLE = {}
-
-def twice(x):
-    return 2 * x
-
-def kernel(x_ptr, BLOCK: tl.constexpr):
-    BODY
-"""
-
-
-def code(tmp_path, body: str, change: tuple[str, str] = ("", "")) -> str:
-    """The hash of a kernel with a body, in a file with one change."""
-    path = tmp_path / f"v{len(list(tmp_path.iterdir()))}.py"
-    path.write_text(PLAIN.replace("BODY", body).replace(*change))
-    return kernel_code(execute_file(path).kernel)
-
-
-@pytest.mark.parametrize(
-    ("body", "change"),
-    [
-        ("return FAST", ("tl.constexpr(True)", "tl.constexpr(False)")),
-        ("return twice(x_ptr)", ("2 * x", "3 * x")),
-        ("return tl.load(x_ptr)", ("tl.load(x_ptr)", "tl.load(x_ptr + 1)")),
-    ],
-)
-def test_a_kernel_is_another_one_by_its_source_its_functions_and_its_constants(tmp_path, body, change):
-    assert code(tmp_path, body) == code(tmp_path, body)
-    assert code(tmp_path, body) != code(tmp_path, body, change)
-
-
-@pytest.mark.parametrize(
-    ("body", "name"),
-    [
-        ("return os.environ", "environ"),
-        ("return tl.target_info.is_hip()", "is_hip"),
-        ("return triton.knobs.runtime.interpret", "knobs"),
-        ("return TABLE", "TABLE"),
-        ("return open(x_ptr)", "open"),
-        ("import sys", "sys"),
-    ],
-)
-def test_a_kernel_that_can_tell_interpreter_and_compiler_apart_is_refused(tmp_path, body, name):
-    with pytest.raises(TellingKernel, match=f"`kernel` reads `{name}`"):
-        code(tmp_path, body)
-
-
-def test_triton_and_math_are_no_way_to_tell(tmp_path):
-    assert code(tmp_path, "return tl.exp(math.pi * x_ptr) + max(1, len((1, 2)))")
-
+from warpsmith.languages.triton.kernel_rules import TellingKernel
 
 SOURCE = """
 import torch, triton
@@ -109,9 +55,16 @@ def launch(version, n: int = 4096, warps: int = 4, **changes) -> KernelLaunch:
     module = execute_file(version)
     x = torch.zeros(n)
     arguments = {"BLOCK": 1024, "KIND": tl.float32, "num_warps": warps}
-    return launch_recorder._describe_launch(
-        module.double.fn, (x, x, n, 2.0), lambda meta: (-(-n // meta["BLOCK"]),), arguments
-    ).model_copy(update=changes)
+    blocks = launch_recorder._ask_for_blocks(
+        module.double, (x, x, n, 2.0), lambda meta: (-(-n // meta["BLOCK"]),), arguments
+    )
+    described = launch_recorder._describe_launch(module.double, (x, x, n, 2.0), blocks, arguments)
+    return described.model_copy(update=changes)
+
+
+def other_program(version) -> str:
+    """The program of the version's kernel with another factor."""
+    return launch(version).program.replace("scale * x", "2 * scale * x")
 
 
 @pytest.mark.usefixtures("forked_compilers")
@@ -127,31 +80,48 @@ def test_recorded_launches_are_compiled_without_run(version, tmp_path):
 
 
 @pytest.mark.usefixtures("forked_compilers")
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [({"kernel": "other"}, "no kernel of the file"), ({"code": "0" * 64}, "is another one when it is compiled")],
-)
-def test_another_kernel_than_the_interpreter_ran_does_not_compile(version, tmp_path, changes, words):
-    launches = {"a": (launch(version, **changes),)}
-    with pytest.raises(BuildFailed, match=words):
-        languages.get("triton").assemble_launches(version, DEFINITION, launches, "gfx942", tmp_path / "out")
+def test_another_kernel_than_the_interpreter_ran_does_not_compile(version, tmp_path):
+    language, out = languages.get("triton"), tmp_path / "out"
+    with pytest.raises(BuildFailed, match="no kernel of the file"):
+        language.assemble_launches(version, DEFINITION, {"a": (launch(version, kernel="other"),)}, "gfx942", out)
+    changed = launch(version, program=other_program(version))
+    with pytest.raises(BuildFailed, match="is not where `double` is defined"):
+        language.assemble_launches(version, DEFINITION, {"a": (changed,)}, "gfx942", out)
 
 
 def test_numbers_of_which_the_compiler_learns_the_same_are_one_launch(version):
     def call(n):
         described = launch_recorder._describe_launch(
-            execute_file(version).double.fn, (1.5, None, n, 2.0, 16, 4), (1,), {"num_warps": 2}
+            execute_file(version).double, (1.5, None, n, 2.0, 16, 4), (1,), {"num_warps": 2}
         )
         return json.loads(described.call)
 
     assert call(4096) == call(32)
     assert len({json.dumps(call(n)) for n in (1, 16, 17, 2**40, 2**63)}) == 5
     assert call(16)["options"] == {"num_warps": 2}
-    assert call(16)["arguments"]["BLOCK"] == 16
+    assert call(16)["arguments"]["BLOCK"] == {"constant": 16}
 
 
 def test_an_argument_that_only_host_code_can_make_is_refused(version):
     with pytest.raises(TellingKernel, match="gets a SimpleNamespace as `n`"):
         launch_recorder._describe_launch(
-            execute_file(version).double.fn, (None, None, SimpleNamespace(), 2.0, 16, 4), (1,), {}
+            execute_file(version).double, (None, None, SimpleNamespace(), 2.0, 16, 4), (1,), {}
         )
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({"num_warps": numpy.int64(4)}, "num_warps as a int64"), ({"num_warps": 4}, "gets a float64 as `scale`")],
+)
+def test_what_no_record_holds_exactly_is_refused(version, options, words):
+    scale = 2.0 if "num_warps as" in words else numpy.float64(2.0)
+    with pytest.raises(TellingKernel, match=words):
+        launch_recorder._describe_launch(
+            execute_file(version).double, (None, None, 5, scale, 16, 4), (1,), options
+        )
+
+
+def test_each_1_is_a_constant_unless_the_kernel_says_otherwise():
+    arguments = {"a": {"constant": 1}, "b": {"constant": True}, "c": {"constant": 1}, "d": {"constant": 1}}
+    kernel = {"options": {"do_not_specialize": ["c", 3]}}
+    assert list(launch_recorder._specialised_arguments(kernel, arguments)) == ["a"]

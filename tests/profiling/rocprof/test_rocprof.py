@@ -283,11 +283,11 @@ def test_a_damaged_json_of_a_thread_trace(folder: Path, content: str):
 def test_what_is_not_there(tmp_path: Path):
     with pytest.raises(MissingInput, match="does not exist"):
         rocprof.read_rocprof_report(tmp_path / "none")
-    with pytest.raises(MissingInput, match="contains no counters: collect them with `rocprofv3"):
+    with pytest.raises(MissingInput, match="contains no times of kernels: collect them with `rocprofv3"):
         rocprof.read_rocprof_report(tmp_path)
-    (tmp_path / "results.json").write_text("{}")
-    with pytest.raises(Misuse, match=r"not a \*counter_collection.csv"):
-        rocprof.read_rocprof_report(tmp_path / "results.json")
+    (tmp_path / "notes.txt").write_text("{}")
+    with pytest.raises(Misuse, match=r"give a \*counter_collection.csv"):
+        rocprof.read_rocprof_report(tmp_path / "notes.txt")
 
 
 @pytest.mark.parametrize("place", ["219_counter_collection.csv", "other/219_counter_collection.csv"])

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from warpsmith.core.base import Model, Positive, Sha256
+from warpsmith.core.base import Model, Positive
 
 
 class LaunchFigures(Model):
@@ -42,8 +42,9 @@ class KernelLaunch(Model):
 
     kernel: str
     """Function name."""
-    code: Sha256
-    """Hash of the kernel's source, of all functions that it calls, and of the constants that these read."""
+    program: str
+    """Text of the kernel and of all functions that it calls, and the values that these read, as JSON that the
+    language reads."""
     grid: tuple[int, ...] = Field(min_length=1, max_length=3)
     """Blocks along each dimension."""
     call: str

@@ -298,7 +298,7 @@ class Probes:
         operators: dict[str, int] = reported
         elements = sum(tensor.numel() for tensor in session.drawn[0].values())
         computing = audit.computing_operators(operators)
-        if sum(computing.values()) > gate_rules.LIBRARY_SHARE * max(elements, gate_rules.LIBRARY_ELEMENTS):
+        if not audit.is_little(computing, elements):
             name, count = next(iter(computing.items()))
             raise SideFailed(
                 Status.LIBRARY_CALL,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from warpsmith.core import gate_rules
 from warpsmith.core.definition import Workload
@@ -359,8 +359,8 @@ class Session(Slots):
             if definition.outputs_are == "returned":
                 for facts, view in zip(outputs, views.values(), strict=True):
                     if view.numel():
-                        content = memoryview(as_bytes(view).numpy())  # type: ignore[arg-type]
-                        self.sides[name].read(int(facts["address"]), content)
+                        content: Any = as_bytes(view).numpy()  # a buffer by its type only from Python 3.12 on
+                        self.sides[name].read(int(facts["address"]), memoryview(content))
             return views
         if (name, slot) not in self._delivered:
             answer = self.ask(name, {"do": "deliver", "slot": slot})

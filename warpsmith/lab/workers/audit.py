@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
 
+from warpsmith.core import gate_rules
 from warpsmith.lab.workers import dispatch, fresh_memory
 
 _MOVES = fresh_memory.ALLOCATES | frozenset(
@@ -31,6 +33,31 @@ def operators_of_call(call: Callable[[], object]) -> dict[str, int]:
     """
     dispatched, profiled = _dispatched_operators(call), _profiled_operators(call)
     return {name: max(dispatched[name], profiled[name]) for name in dispatched | profiled}
+
+
+def without_library(run: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a version's `run` that raises ValueError after a call of which PyTorch's operators computed too much.
+
+    The probe listens to a call at one size; this listens to each.
+    """
+    import torch
+
+    @functools.wraps(run)
+    def call(*arguments: Any) -> Any:  # noqa: ANN401
+        results: list[Any] = []
+        computing = computing_operators(_dispatched_operators(lambda: results.append(run(*arguments))))
+        elements = sum(each.numel() for each in arguments if isinstance(each, torch.Tensor))
+        if computing and not is_little(computing, elements):
+            name, count = next(iter(computing.items()))
+            raise ValueError(f"PyTorch's {name} computes {count} elements of this call: a library does the work")
+        return results[0]
+
+    return call
+
+
+def is_little(computing: Mapping[str, int], elements: int) -> bool:
+    """Return True if operators compute little of a call with inputs of so many elements."""
+    return sum(computing.values()) <= gate_rules.LIBRARY_SHARE * max(elements, gate_rules.LIBRARY_ELEMENTS)
 
 
 def _dispatched_operators(call: Callable[[], object]) -> Counter[str]:

@@ -95,9 +95,14 @@ class Worker:
             self.build = Build(Path(side["source"]), Path(side["artifact"]), ())
             language = languages.get(side["language"])
             self.state = process_state.read_initial_state(self.device)
-            if message.get("recorded_for") and isinstance(language, ReplaysLaunches):
-                language.record_launches(message["recorded_for"])
+            recorded = message.get("recorded_for")
+            if recorded and isinstance(language, ReplaysLaunches):
+                language.record_launches(recorded)
             self.run = language.load(self.build, self.definition)
+            if recorded:
+                from warpsmith.lab.workers import audit
+
+                self.run = audit.without_library(self.run)
         else:
             self._load_trusted(Path(side["definition"]), side["peer"])
         return {}

@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -163,19 +164,23 @@ def _compile_launches(request: CompileRequest, change: LaunchChange) -> tuple[An
 def _compile_recorded(
     request: CompileRequest, recorded: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> tuple[Any, list[TritonKernel]]:
-    """Return the version's module, and the kernels of launches that were recorded by workload, each once."""
+    """Return the version's module, and the kernels of launches that were recorded by workload, each once.
+
+    The module is executed last: nothing that it changes reaches the compiler.
+    """
     compiled: dict[str, TritonKernel] = {}
     kernels: dict[str, tuple[Any, str]] = {}
+    launches = {name: list(map(KernelLaunch.model_validate, each)) for name, each in recorded.items()}
     with fake_device(request.arch, kernels):
-        module = execute_file(request.source)
-        functions = list(jit_functions(vars(module)))
-        for workload, launches in recorded.items():
-            for launch in map(KernelLaunch.model_validate, launches):
+        for workload, launched in launches.items():
+            for launch in launched:
                 kernels.clear()
-                launch_recorder.replay_launch(functions, launch)
+                launch_recorder.replay_launch(request.source, launch)
                 for key, (kernel, name) in kernels.items():
                     entry = compiled.setdefault(key, TritonKernel(kernel, name, [], {}))
                     entry.blocks[workload] = max(entry.blocks.get(workload, 0), launch.blocks)
+        module = execute_file(request.source)
+        launch_recorder.require_same_kernels(jit_functions(vars(module)), chain.from_iterable(launches.values()))
     for entry in compiled.values():
         entry.workloads.extend(entry.blocks)
     return module, list(compiled.values())

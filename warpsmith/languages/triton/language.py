@@ -20,7 +20,7 @@ from warpsmith.languages.shared.compile_only import CompileOnly, read_listings
 from warpsmith.languages.shared.fake_device import AMD_ARCHITECTURES, ARCHITECTURES
 from warpsmith.languages.shared.python_file import check_python_file, execute_file, has_cuda_device
 from warpsmith.languages.shared.python_source import lint_python, normalise_python
-from warpsmith.languages.triton import interpreter_fixes, launch_recorder, toolchain_key
+from warpsmith.languages.triton import careful_interpreter, interpreter_fixes, launch_recorder, toolchain_key
 from warpsmith.languages.triton.source import triton_template
 from warpsmith.packages import install_command
 
@@ -59,6 +59,7 @@ class Triton(CompileOnly):
     texts = ("ptx", "sass", "amdgcn")
     trace_language: TraceLanguage = "triton"
     replaces_instructions = True
+    _recording = False
 
     def missing(self, target_kind: str) -> str | None:
         """Say in one sentence what this machine lacks; None: nothing.
@@ -110,7 +111,7 @@ class Triton(CompileOnly):
         elif build.cache is not None:
             toolchain_key.cache_key_in(build.cache)
         run: Run = execute_file(build.artifact).run
-        return run
+        return careful_interpreter.without_host_reads(run) if self._recording else run
 
     def prepare_fork(self) -> None:
         """Compute Triton's key of its toolchain, if Triton is imported and compiles."""
@@ -177,6 +178,7 @@ class Triton(CompileOnly):
     def record_launches(self, arch: str) -> None:
         """Record launches from now on, and show host code a device of `arch`; in the worker process only."""
         launch_recorder.record_launches(arch)
+        self._recording = True
 
     def take_launches(self) -> list[KernelLaunch]:
         """Return the launches since the last call, each once; in the worker process only."""

@@ -1,4 +1,5 @@
-"""Read AMD's profiles into counters: CSV files, database and thread trace of rocprofv3, files of rocprof-compute.
+"""Read AMD's profiles into counters: CSV files, JSON, database and thread trace of rocprofv3, and files of
+rocprof-compute.
 
 It was written from AMD's documentation, source code and published files, and has never run on an AMD machine.
 """
@@ -17,7 +18,7 @@ from warpsmith.errors import MissingInput, Misuse
 from warpsmith.profiling.counters import Counters, Launch
 from warpsmith.profiling.formula import derive_values
 from warpsmith.profiling.report_file import report_path
-from warpsmith.profiling.rocprof import database, shares, thread_trace, workload
+from warpsmith.profiling.rocprof import database, results_json, shares, thread_trace, unread, workload
 from warpsmith.profiling.rocprof.metrics import BLOCKS, COLUMNS, TABLE, THREADS
 from warpsmith.profiling.rocprof.tables import END, START, CsvRow, Tables, csv_rows
 from warpsmith.profiling.rocprof.wave_states import state_files
@@ -28,7 +29,9 @@ COUNTERS, KERNELS, AGENTS = "counter_collection.csv", "kernel_trace.csv", "agent
 DATABASE = ".db"
 """Ending of the name of rocprofv3's database."""
 
-_COLLECT = "`rocprofv3 --kernel-trace --pmc COUNTER... --output-format csv -- PROGRAM`"
+RESULTS = "results.json"
+"""Ending of the name of rocprofv3's JSON file."""
+
 _PASS = re.compile(r"(pmc|pass)_\d+")
 _AGENT = re.compile(r"(?:Agent )?(\d+)")
 
@@ -64,6 +67,8 @@ class _RunFiles(NamedTuple):
     """Thread traces, one for each dispatch."""
     databases: tuple[Path, ...] = ()
     """Databases, which contain all of it but thread traces."""
+    results: tuple[Path, ...] = ()
+    """JSON files, one for each pass; each contains all of it but thread traces."""
     workloads: tuple[Path, ...] = ()
     """Counter files of rocprof-compute."""
 
@@ -73,7 +78,7 @@ def read_rocprof_report(path: Path, project_root: Path | None = None) -> Counter
 
     Args:
         path: a folder that rocprofv3 or rocprof-compute wrote; one `*_counter_collection.csv` or
-            `*_kernel_trace.csv`, read with the files of its prefix; a database; or one `pmc_perf.csv`.
+            `*_kernel_trace.csv`, read with the files of its prefix; a JSON file; a database; or a `pmc_perf.csv`.
         project_root: folder that the report's path is made relative to if it lies inside.
 
     Raises:
@@ -85,7 +90,9 @@ def read_rocprof_report(path: Path, project_root: Path | None = None) -> Counter
     tables = _tables(run)
     launches = _launch_data(run, tables)
     if not launches:
-        raise MissingInput(f"{path} contains no counters: collect them with {_COLLECT}.")
+        others = unread.describe_unread_files(path) if path.is_dir() else ""
+        instead = f" ({others})" if others else ""
+        raise MissingInput(f"{path} contains no times of kernels{instead}: collect them with {unread.ASK_FOR}.")
     gpus = [row for row in tables.agents if row["Agent_Type"] == "GPU"]
     return Counters(
         tool="rocprof-compute" if run.workloads else "rocprofv3",
@@ -102,22 +109,28 @@ def _run(path: Path) -> _RunFiles:
         return _run_of_file(path)
     counters, kernels, agents = (tuple(sorted(path.rglob(f"*{kind}"))) for kind in (COUNTERS, KERNELS, AGENTS))
     databases = () if counters or kernels else tuple(sorted(path.rglob(f"*{DATABASE}")))
-    workloads = () if counters or kernels or databases else tuple(sorted(path.rglob(workload.COUNTERS)))
-    _check_single_run(path, counters or kernels or databases or workloads)
-    return _RunFiles(path, counters, kernels, agents, thread_trace.trace_files(path), databases, workloads)
+    results = () if counters or kernels or databases else tuple(sorted(path.rglob(f"*{RESULTS}")))
+    others = counters or kernels or databases or results
+    workloads = () if others else tuple(sorted(path.rglob(workload.COUNTERS)))
+    _check_single_run(path, others or workloads)
+    traces = thread_trace.trace_files(path)
+    return _RunFiles(path, counters, kernels, agents, traces, databases, results, workloads)
 
 
 def _run_of_file(path: Path) -> _RunFiles:
     """Return the file with those that belong to it."""
     if path.suffix == DATABASE:
         return _RunFiles(path, (), (), (), (), databases=(path,))
+    if path.suffix == ".json":
+        return _RunFiles(path, (), (), (), thread_trace.trace_files(path.parent), results=(path,))
     if path.name == workload.COUNTERS:
         return _RunFiles(path, (), (), (), (), workloads=(path,))
     kind = next((kind for kind in (COUNTERS, KERNELS) if path.name.endswith(kind)), None)
     if kind is None:
+        kind = unread.describe_unread(path) or "is no file of AMD's profilers that is known here"
         raise Misuse(
-            f"{path} is not a *{COUNTERS}, *{KERNELS}, *{DATABASE} or {workload.COUNTERS} file: "
-            "give one of these, or the folder that rocprofv3 wrote."
+            f"{path} {kind}: give a *{COUNTERS}, *{KERNELS}, *{RESULTS}, *{DATABASE} or {workload.COUNTERS} file,"
+            f" or the folder that {unread.ASK_FOR} wrote."
         )
     prefix = path.name.removesuffix(kind)
     siblings = (path.with_name(prefix + other) for other in (COUNTERS, KERNELS, AGENTS))
@@ -138,6 +151,7 @@ def _tables(run: _RunFiles) -> Tables:
     """Return the rows of all files of a run."""
     read = [
         *map(database.read_database, run.databases),
+        *map(results_json.read_results_json, run.results),
         *map(workload.read_workload, run.workloads),
         Tables(_counter_rows(run), _kernel_rows(run), _agent_rows(run)),
     ]
@@ -230,7 +244,7 @@ def _extents(row: CsvRow) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
 
 def _seconds(row: CsvRow, path: Path) -> float:
     if not row.get(START) or not row.get(END):
-        raise Misuse(f"{path} has no times for `{row['Kernel_Name']}`: collect with {_COLLECT}.")
+        raise Misuse(f"{path} has no times for `{row['Kernel_Name']}`: collect with {unread.ASK_FOR}.")
     nanoseconds = int(row[END]) - int(row[START])
     if nanoseconds <= 0:
         raise Misuse(f"{path} says that `{row['Kernel_Name']}` took {nanoseconds} ns: profile again.")
@@ -256,6 +270,7 @@ def _hash(run: _RunFiles) -> str:
             *run.agents,
             *run.traces,
             *run.databases,
+            *run.results,
             *run.workloads,
             *states,
         )

@@ -1,0 +1,1 @@
+"""Check with CPython 3.13, which Pyodide's npm package brings as WebAssembly: `make newest`."""
