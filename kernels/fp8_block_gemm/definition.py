@@ -14,8 +14,8 @@ the whole k with 14 bits: `extra` says how far a block's additions may be off.
 
 import functools
 import sys
-from collections.abc import Callable
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -80,8 +80,8 @@ definition = Definition(
         at(4096, 32768, 512, "full"),
         at(4096, 7168, 2048, "full"),
         at(1, 1, 128, "odd"),
-        at(1, 128, 384, "odd"),
-        at(3, 130, 256, "odd"),
+        at(1, 128, 768, "odd"),
+        at(3, 130, 896, "odd"),
         at(7, 576, 1152, "odd"),
         at(16, 250, 640, "odd"),
         at(33, 264, 2176, "odd"),
@@ -136,27 +136,19 @@ def extra(a: torch.Tensor, a_scales: torch.Tensor, b: torch.Tensor, b_scales: to
 
 @functools.cache
 def _deep_gemm() -> Any:
-    """DeepGEMM: a package of its own, or the copy in vLLM's wheel, loaded without vLLM itself."""
-    if spec := find_spec("deep_gemm"):
-        name = "deep_gemm"
-    else:
+    """DeepGEMM: a package of its own, or the copy in vLLM's wheel, imported without vLLM itself."""
+    if find_spec("deep_gemm") is None:
         vllm = find_spec("vllm")
         folders = (vllm.submodule_search_locations or ()) if vllm else ()
-        files = [Path(folder) / "third_party" / "deep_gemm" / "__init__.py" for folder in folders]
-        file = next((each for each in files if each.is_file()), None)
-        if file is None:
+        copies = [Path(folder) / "third_party" for folder in folders]
+        copies = [folder for folder in copies if (folder / "deep_gemm" / "__init__.py").is_file()]
+        if not copies:
             raise ImportError(
                 f"DeepGEMM is missing: pip install {peer_libraries.VLLM}, or unpack vllm/third_party/deep_gemm of "
                 "its wheel into a folder on PYTHONPATH."
             )
-        name = "vllm.third_party.deep_gemm"
-        spec = spec_from_file_location(name, file, submodule_search_locations=[str(file.parent)])
-    if name not in sys.modules:
-        assert spec is not None
-        assert spec.loader is not None
-        sys.modules[name] = module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    return sys.modules[name]
+        sys.path.append(str(copies[0]))
+    return import_module("deep_gemm")
 
 
 def deepgemm(a: torch.Tensor, a_scales: torch.Tensor, b: torch.Tensor, b_scales: torch.Tensor) -> torch.Tensor:
@@ -189,25 +181,8 @@ def cutlass(a: torch.Tensor, a_scales: torch.Tensor, b: torch.Tensor, b_scales: 
     return y
 
 
-@functools.cache
-def _compiled(shapes: tuple[torch.Size, torch.Size]) -> Callable[..., torch.Tensor]:
-    """Compile for these shapes alone: guards of others would slow each call."""
-    del shapes
-    return torch.compile(_in_16_bits, dynamic=False)
-
-
-def _in_16_bits(a: torch.Tensor, a_scales: torch.Tensor, b: torch.Tensor, b_scales: torch.Tensor) -> torch.Tensor:
-    left, right = _scaled(a, a_scales, b, b_scales)
-    return left.bfloat16() @ right.bfloat16().t()
-
-
-def compiled(a: torch.Tensor, a_scales: torch.Tensor, b: torch.Tensor, b_scales: torch.Tensor) -> torch.Tensor:
-    return _compiled((a.shape, b.shape))(a, a_scales, b, b_scales)
-
-
 peers = {
     "deepgemm": deepgemm,
     "cublaslt": Peer(cublaslt, prepare=padded_scales, differs="rows of b's scales are padded to 16 bytes beforehand"),
     "vllm-cutlass": cutlass,
-    "torch.compile": Peer(compiled, differs="scaled matrices are rounded to bfloat16 and multiplied by cuBLAS"),
 }

@@ -18,7 +18,7 @@ BLOCK = 128
 """Columns of k that share a scale: those of a step."""
 PART = 64
 """Rows of b in one product; they lie in one block of scales."""
-TILES = ((128, 256), (128, 128), (64, 128), (64, 64))
+TILES = ((128, 192), (128, 128), (64, 128), (64, 64))
 """Rows of a and of b in a tile, the best first where waves are as full."""
 GROUP = 8
 """Tiles of a that go through b together, so that both stay in L2."""
@@ -85,7 +85,7 @@ def owner(step, steps, blocks):
 
 @triton.jit
 def few_kernel(
-    a_desc, b_desc, a_scales_ptr, b_scales_ptr, y_ptr, partial_ptr, counter_ptr, m, n, groups, padded, steps,
+    a_desc, b_desc, a_scales_desc, b_scales_ptr, y_ptr, partial_ptr, counter_ptr, m, n, groups, steps,
     TOKENS: tl.constexpr, PARTS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Steps `pid * steps / blocks` and on; a tile is ROWS rows of b by all tokens. A block's first segment, if it does
@@ -110,9 +110,8 @@ def few_kernel(
             larger = ()
             for part in tl.static_range(PARTS):
                 a = a_desc.load([part * TOKENS, group * BLOCK])
-                near = tl.minimum(part * TOKENS + token, m - 1)
-                factor = tl.load(a_scales_ptr + group * padded + near) * of_block
-                larger = larger + (sums[part] + tl.dot(b, a.T) * factor[None, :],)
+                factor = a_scales_desc.load([group, part * TOKENS]) * of_block
+                larger = larger + (sums[part] + tl.dot(b, a.T) * factor,)
             sums = larger
 
         one, last = owner(tile * groups, steps, blocks), owner((tile + 1) * groups - 1, steps, blocks)
@@ -172,7 +171,7 @@ def tiled(
     (m, k), n = a.shape, b.shape[0]
     high, wide = tile_of(m, n, multiprocessors(a))
     tiles_m, tiles_n = triton.cdiv(m, high), triton.cdiv(n, wide)
-    room = SHARED if wide == 256 else SHARED // 2
+    room = SHARED if wide > 128 else SHARED // 2
     tile_kernel[(tiles_m * tiles_n,)](
         TensorDescriptor.from_tensor(a, [high, BLOCK]), TensorDescriptor.from_tensor(b, [PART, BLOCK]),
         a_scales, b_scales, y, m, n, k // BLOCK, a_scales.shape[1], tiles_m, tiles_n,
@@ -192,7 +191,8 @@ def few_tokens(
     partial = torch.empty(2 * blocks * ROWS * parts * tokens, dtype=torch.float32, device=a.device)
     few_kernel[(blocks,)](
         TensorDescriptor.from_tensor(a, [tokens, BLOCK]), TensorDescriptor.from_tensor(b, [ROWS, BLOCK]),
-        a_scales, b_scales, y, partial, counters(a, tiles), m, n, groups, a_scales.shape[1], steps,
+        TensorDescriptor.from_tensor(a_scales, [1, tokens]), b_scales, y, partial, counters(a, tiles),
+        m, n, groups, steps,
         TOKENS=tokens, PARTS=parts, ROWS=ROWS, BLOCK=BLOCK,
         STAGES=min(2 * STAGES, SHARED // PER_SM // ((ROWS + parts * tokens) * BLOCK)), num_warps=4,
     )  # fmt: skip
