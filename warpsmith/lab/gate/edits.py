@@ -59,7 +59,7 @@ def list_edit_kinds(session: Session, name: str, drawn: torch.Tensor) -> tuple[E
         return ()
     if not drawn.is_floating_point():
         return ("exchange",)
-    return ("near", "exchange", *(("sign",) if bool((drawn < 0).any()) else ()))
+    return ("near", "exchange", *(("sign",) if bool((computable(drawn) < 0).any()) else ()))
 
 
 def require_pass(grade: Grade, status: Status, when: str) -> None:
