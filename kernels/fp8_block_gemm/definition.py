@@ -7,9 +7,9 @@ both matrices have k contiguous; the left one's scales have tokens contiguous, p
 `rmsnorm_quant_fp8` and `swiglu_quant_fp8` write them. Padding holds arbitrary numbers and no result depends on it.
 m and n are any numbers; k is a multiple of 128; inputs are finite.
 
-Hopper's tensor cores add fp8 products with about 14 bits (arXiv 2412.19437, section 3.3.2), so every kernel in use adds
-the products of 128 of k there and promotes their sum to float32. The bound has room for that, and not for sums of
-the whole k with 14 bits: `extra` says how far a block's additions may be off.
+Hopper's tensor cores add fp8 products with about 14 bits (arXiv 2412.19437, section 3.3.2; bit by bit in 2511.10909),
+so kernels add the products of 128 of k there and promote their sum to float32. The bound has room for that, and
+not for sums of the whole k with 14 bits: `extra` says how far a block's additions may be off.
 """
 
 import functools
