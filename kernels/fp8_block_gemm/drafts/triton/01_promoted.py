@@ -5,7 +5,7 @@ the scale of its row and block, to the float32 sum. Large tiles load few bytes f
 need 192 registers a thread of two warpgroups. So b comes in parts of 64 rows: 96 registers of sums, 32 of a part's
 product, and the product of the next part is under way while one is promoted. The tile is chosen by full waves:
 smaller ones run two blocks on a multiprocessor, which hide each other's copies, barriers and last promotion.
-Predicted, with floors in brackets: 14 us (3.7), 14 (9.5), 45 (27.7), 14 (7.3) for the shapes of 64 and 128 tokens,
+Predicted, with floors in brackets: 14 us (3.7), 14 (9.5), 45 (27.8), 14 (7.3) for the shapes of 64 and 128 tokens,
 whose tiles are too few; 115 (79), 290 (196) and 780 (609) for 4096, 0.8 to 0.9 of DeepGEMM, which specialises warps.
 Metric: tensor_pct to 60 % at 4096x7168x16384.
 """
@@ -18,7 +18,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 BLOCK = 128
 """Columns of k that share a scale: those of a step."""
 PART = 64
-"""Rows of b in one product; they lie in one block of scales."""
+"""Rows of b in one product: they lie in one block of scales, and divide the rows of each tile."""
 TILES = ((128, 192), (128, 128), (64, 128), (64, 64))
 """Rows of a and of b in a tile, the best first where waves are as full."""
 GROUP = 8
