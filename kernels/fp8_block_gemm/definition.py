@@ -7,9 +7,9 @@ both matrices have k contiguous; the left one's scales have tokens contiguous, p
 `rmsnorm_quant_fp8` and `swiglu_quant_fp8` write them. Padding holds arbitrary numbers and no result depends on it.
 m and n are any numbers; k is a multiple of 128; inputs are finite.
 
-Hopper's tensor cores add fp8 products with about 14 bits (arXiv 2412.19437, section 3.3.2; bit by bit in 2511.10909),
-so kernels add the products of 128 of k there and promote their sum to float32. The bound has room for that, and
-not for sums of the whole k with 14 bits: `extra` says how far a block's additions may be off.
+Hopper's tensor cores add fp8 products with about 14 bits (arXiv 2412.19437, section 3.3.2; 2511.10909 has them bit
+by bit), so kernels add the products of 128 of k there and promote their sum to float32. The bound has room for
+that, and not for sums of the whole k with 14 bits: `extra` says how far a block's additions may be off.
 """
 
 import functools
@@ -28,7 +28,7 @@ from warpsmith.lab import peer_libraries
 BLOCK = 128
 
 RANDOM_STEPS = 8
-"""Units of 2^-13 of a block's partial sums by which its 132 additions may be off, where errors have either sign."""
+"""Units of 2^-13 of a block's partial sums by which its 132 additions may be off, where errors have both signs."""
 
 TRUNCATED_STEPS = 32
 """The same as a share of the result, where all terms have one sign and each is truncated: half a unit a term."""
@@ -167,7 +167,9 @@ def padded_scales(b_scales: torch.Tensor) -> tuple[torch.Tensor, ...]:
 def cublaslt(a: torch.Tensor, a_scales: torch.Tensor, b: torch.Tensor, b_scales: torch.Tensor) -> torch.Tensor:
     """`torch._scaled_mm`, which has this recipe on sm_90 from CUDA 12.9 on."""
     if len(a) % 4 or len(b) % 16:
-        raise NotImplementedError("torch._scaled_mm needs m in fours and n in sixteens; race it at such a workload.")
+        raise NotImplementedError(
+            "torch._scaled_mm needs m in fours and n in sixteens; race it at such a workload."
+        )
     right = b_scales[:, : len(a_scales)]
     return torch._scaled_mm(a, b.t(), a_scales.t(), right.t(), out_dtype=torch.bfloat16)
 
@@ -175,7 +177,9 @@ def cublaslt(a: torch.Tensor, a_scales: torch.Tensor, b: torch.Tensor, b_scales:
 def cutlass(a: torch.Tensor, a_scales: torch.Tensor, b: torch.Tensor, b_scales: torch.Tensor) -> torch.Tensor:
     """vLLM's `cutlass_scaled_mm`."""
     if len(a) % 4 or len(b) % BLOCK:
-        raise NotImplementedError("vLLM's CUTLASS product needs m in fours and n in 128s; race it at such a workload.")
+        raise NotImplementedError(
+            "vLLM's CUTLASS product needs m in fours and n in 128s; race it at such a workload."
+        )
     y = a.new_empty(len(a), len(b), dtype=torch.bfloat16)
     peer_libraries.vllm("_C").cutlass_scaled_mm(y, a, b.t(), a_scales.t(), b_scales.t(), None)
     return y
@@ -183,6 +187,8 @@ def cutlass(a: torch.Tensor, a_scales: torch.Tensor, b: torch.Tensor, b_scales: 
 
 peers = {
     "deepgemm": deepgemm,
-    "cublaslt": Peer(cublaslt, prepare=padded_scales, differs="rows of b's scales are padded to 16 bytes beforehand"),
+    "cublaslt": Peer(
+        cublaslt, prepare=padded_scales, differs="rows of b's scales are padded to 16 bytes beforehand"
+    ),
     "vllm-cutlass": cutlass,
 }

@@ -28,6 +28,7 @@ WORKLOADS = 3
 _BEYOND = re.compile(r"experimental\.gluon|experimental import gluon")
 """What the interpreter cannot do. Inline assembly is refused where it is called: a version may have a plain path."""
 
+
 def definition_of(path: Path) -> Path:
     """The definition that a version or a draft belongs to."""
     return next(folder / "definition.py" for folder in path.parents if (folder / "definition.py").is_file())
@@ -75,7 +76,7 @@ def _with_results_in_float32(definition: Definition) -> Definition:
 
 
 def _rounded_run(version: Any) -> Any:
-    """Return the call of a version whose `RESULT` is a type: the interpreter truncates to bfloat16, PyTorch rounds."""
+    """Return a version's call with results in float32, rounded here: the interpreter truncates to bfloat16."""
     import torch
 
     result, version.RESULT = version.RESULT, torch.float32

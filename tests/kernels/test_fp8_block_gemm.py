@@ -83,7 +83,9 @@ def graded(run, workload, distribution=None, **settings):
     return correctness.grade_outputs(truth, outputs)
 
 
-@pytest.mark.parametrize("distribution", [None, "shifted", "constant", "sorted", "heavy_end", "near_tie", "sparse"])
+@pytest.mark.parametrize(
+    "distribution", [None, "shifted", "constant", "sorted", "heavy_end", "near_tie", "sparse"]
+)
 @pytest.mark.parametrize("workload", [PLAIN, LONG], ids=["plain", "long"])
 def test_sums_that_are_promoted_pass(workload, distribution):
     for product in (tensor_core, exact):

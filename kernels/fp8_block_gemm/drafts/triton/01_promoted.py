@@ -1,12 +1,14 @@
 """Tiles by TMA, products of 128 of k on tensor cores, promoted with their scales by the CUDA cores.
 
-Hypothesis: a step multiplies 128 of k into a fresh accumulator, and one fused multiply-add an element adds it, times
-the scale of its row and block, to the float32 sum. Large tiles load few bytes from L2, but sum and product of 128x192
-need 192 registers a thread of two warpgroups. So b comes in parts of 64 rows: 96 registers of sums, 32 of a part's
-product, and the product of the next part is under way while one is promoted. The tile is chosen by full waves:
-smaller ones run two blocks on a multiprocessor, which hide each other's copies, barriers and last promotion.
-Predicted, with floors in brackets: 14 us (3.7), 14 (9.5), 45 (27.8), 14 (7.3) for the shapes of 64 and 128 tokens,
-whose tiles are too few; 115 (79), 290 (196) and 780 (609) for 4096, 0.8 to 0.9 of DeepGEMM, which specialises warps.
+Hypothesis: a step multiplies 128 of k into a fresh accumulator, and one fused multiply-add an element adds it,
+times the scale of its row and block, to the float32 sum. Large tiles load few bytes from L2, but sum and product
+of 128x192 need 192 registers a thread of two warpgroups. So b comes in parts of 64 rows: 96 registers of sums,
+32 of a part's product, and the product of the next part is under way while one is promoted. The tile is chosen
+by full waves: smaller ones run two blocks on a multiprocessor, which hide each other's copies, barriers and last
+promotion.
+Predicted, with floors in brackets: 14 us (3.7), 14 (9.5), 45 (27.8), 14 (7.3) for the shapes of 64 and 128
+tokens, whose tiles are too few; 115 (79), 290 (196) and 780 (609) for 4096, 0.8 to 0.9 of DeepGEMM, whose warps
+have roles.
 Metric: tensor_pct to 60 % at 4096x7168x16384.
 """
 
@@ -36,7 +38,7 @@ def tile_kernel(
     BM: tl.constexpr, BN: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr, GROUP: tl.constexpr,
     STAGES: tl.constexpr,
 ):  # fmt: skip
-    """A tile of BM rows of a by PARTS times BN rows of b. """
+    """A tile of BM rows of a by PARTS times BN rows of b."""
     tile = tl.program_id(0)
     band = tile // (GROUP * tiles_n) * GROUP
     width = tl.minimum(tiles_m - band, GROUP)

@@ -1,12 +1,13 @@
 """Few tokens: the weights' rows as M of the tensor cores, and steps of k dealt evenly to all blocks (stream-k).
 
 Hypothesis: up to 128 tokens the product is bound by reading the weights once, and 2112 or 4096 rows make too few
-tiles for 132 multiprocessors. Operands are swapped: 64 rows of b are M, all tokens are N, so no row of a product is
-wasted at 16 tokens and no weight is read twice at 128. Steps of all tiles lie end to end; each of two blocks a
-multiprocessor takes an equal stretch, whose copies fill 96 KB by TMA. The last block of a tile adds its parts in
-their order, so results repeat. More tokens take the tiles of draft 1.
-Predicted, with floors in brackets: 6.5 us (3.7), 11.5 (9.5), 31 (27.8), 10 (7.3) for the shapes of 64 and 128 tokens,
-1.2 to 1.5 of DeepGEMM; 4096 as draft 1. Metric: dram_pct to 85 % at 64x7168x16384.
+tiles for 132 multiprocessors. Operands are swapped: 64 rows of b are M, all tokens are N, so no row of a product
+is wasted at 16 tokens and no weight is read twice at 128. Steps of all tiles lie end to end; each of two blocks
+on a multiprocessor takes an equal stretch, whose copies fill 96 KB by TMA. The last block of a tile adds its
+parts in their order, so results repeat. More tokens take the tiles of draft 1.
+Predicted, with floors in brackets: 6.5 us (3.7), 11.5 (9.5), 31 (27.8), 10 (7.3) for the shapes of 64 and 128
+tokens, 1.2 to 1.5 of DeepGEMM; 4096 as draft 1.
+Metric: dram_pct to 85 % at 64x7168x16384.
 """
 
 import torch
@@ -45,7 +46,7 @@ def tile_kernel(
     BM: tl.constexpr, BN: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr, GROUP: tl.constexpr,
     STAGES: tl.constexpr,
 ):  # fmt: skip
-    """A tile of BM rows of a by PARTS times BN rows of b. """
+    """A tile of BM rows of a by PARTS times BN rows of b."""
     tile = tl.program_id(0)
     band = tile // (GROUP * tiles_n) * GROUP
     width = tl.minimum(tiles_m - band, GROUP)
@@ -88,8 +89,8 @@ def few_kernel(
     a_desc, b_desc, a_scales_desc, b_scales_ptr, y_ptr, partial_ptr, counter_ptr, m, n, groups, steps,
     TOKENS: tl.constexpr, PARTS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Steps `pid * steps / blocks` and on; a tile is ROWS rows of b by all tokens. A block's first segment, if it does
-    not begin its tile, leaves its sums in slot 2 pid, and its last, if it does not end its tile, in 2 pid + 1."""
+    """Steps `pid * steps / blocks` and on; a tile is ROWS rows of b by all tokens. A block's first segment, if it
+    does not begin its tile, leaves its sums in slot 2 pid, and its last, if it does not end it, in 2 pid + 1."""
     pid, blocks = tl.program_id(0).to(tl.int64), tl.num_programs(0).to(tl.int64)
     SIZE: tl.constexpr = ROWS * TOKENS
     column, token = tl.arange(0, ROWS), tl.arange(0, TOKENS)
