@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import torch
 
-    from warpsmith.core.definition import Workload
+    from warpsmith.core.definition import Definition, Workload
     from warpsmith.lab.operator.definition_file import DefinitionFile
 
 MOST_ELEMENTS = 1 << 17
@@ -28,16 +28,17 @@ WORKLOADS = 3
 _BEYOND = re.compile(r"experimental\.gluon|experimental import gluon")
 """What the interpreter cannot do. Inline assembly is refused where it is called: a version may have a plain path."""
 
+
 def definition_of(path: Path) -> Path:
     """The definition that a version or a draft belongs to."""
     return next(folder / "definition.py" for folder in path.parents if (folder / "definition.py").is_file())
 
 
-def workloads(file: DefinitionFile) -> list[Workload]:
+def workloads(definition: Definition) -> list[Workload]:
     """The smallest, the largest and one between of those small enough, in types that Triton interprets."""
     from warpsmith import languages
 
-    language, definition = languages.get("triton"), file.definition
+    language = languages.get("triton")
     fitting = {}
     for one in sorted(definition.workloads, key=definition.elements):
         if language.distrust(definition, one):
@@ -58,12 +59,28 @@ def examine(path: Path) -> dict[str, Any]:
     if found := _BEYOND.search(path.read_text()):
         return {"skipped": f"Triton's interpreter has no {found[0]}"}
     file = definition_file.load_definition(definition_of(path))
-    chosen = workloads(file)
-    if not chosen:
-        return {"skipped": f"{file.definition.name} has no workload that Triton's interpreter could be trusted at"}
     interpreter_fixes.patch_interpreter()
-    run = execute_file(path).run
+    version = execute_file(path)
+    run, definition = version.run, file.definition
+    if hasattr(version, "RESULT"):
+        run, definition = _rounded_run(version), _with_results_in_float32(definition)
+    chosen = workloads(definition)
+    if not chosen:
+        return {"skipped": f"{definition.name} has no workload that Triton's interpreter could be trusted at"}
     return {"graded": [grade for workload in chosen for grade in _graded(file, workload, run)]}
+
+
+def _with_results_in_float32(definition: Definition) -> Definition:
+    outputs = {name: spec.model_copy(update={"dtype": "float32"}) for name, spec in definition.outputs.items()}
+    return definition.model_copy(update={"outputs": outputs})
+
+
+def _rounded_run(version: Any) -> Any:
+    """Return a version's call with results in float32, rounded here: the interpreter truncates to bfloat16."""
+    import torch
+
+    result, version.RESULT = version.RESULT, torch.float32
+    return lambda *arguments: version.run(*arguments).to(result)
 
 
 def _graded(file: DefinitionFile, workload: Workload, run: Any) -> list[list[str]]:

@@ -49,3 +49,17 @@ def test_a_cut_moves_by_one_between_its_neighbours() -> None:
     assert moved == {(0, 1, 2, 5, 5), (0, 2, 3, 5, 5), (0, 2, 2, 4, 5)}
     assert edits._movable_cuts(torch.tensor([0, 5])) == []
     assert edits._movable_cuts(torch.zeros(4, dtype=torch.int64)) == []
+
+
+def test_numbers_of_8_bits_are_edited_and_stay_finite() -> None:
+    tensor, fresh = torch.tensor([[-448.0, 1.0, 3.0, 0.0], [0.5, 3.0, 1.0, -448.0]]).to(torch.float8_e4m3fn)
+    for kind in ("near", "exchange", "sign"):
+        assert edits._edit_structure(tensor, kind).float().isfinite().all()
+    assert edits._edit_structure(tensor, "sign").float().tolist() == [448.0, 1.0, 3.0, 0.0]
+    for within in (True, False):
+        drawn = [edits.edit_tensor(tensor, fresh, within=within).float() for _ in range(30)]
+        assert all(one.isfinite().all() for one in drawn)
+        assert any((one != tensor.float()).any() for one in drawn)
+    stepped = edits.update_weight(tensor, torch.ones(4).to(tensor.dtype))
+    assert stepped.dtype == tensor.dtype
+    assert stepped.float()[1] == 0.875

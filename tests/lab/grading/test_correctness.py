@@ -513,3 +513,12 @@ def test_a_hook_that_is_infinite_beside_masked_inputs_leaves_a_bound(x, hook):
     wrong = softmax(x)
     wrong[:, 7] = 0.01
     assert graded(file, x, wrong).status == "INCORRECT_NUMERICAL"
+
+
+@pytest.mark.parametrize("hook", ["magnitude", "extra"])
+def test_hooks_see_inputs_of_8_bits(x, hook):
+    file = file_of(lambda x: x.float().exp(), dtype="float32")
+    narrow = x.to(torch.float8_e4m3fn)
+    file = replace(file, **{hook: lambda x: x.float().exp()})
+    assert graded(file, narrow, narrow.float().exp()).status == "PASSED"
+    assert graded(file, narrow, x.exp()).status == "INCORRECT_NUMERICAL"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from warpsmith.core import gate_rules
 from warpsmith.core.evaluation import Status
 from warpsmith.lab.grading.correctness import Grade
+from warpsmith.lab.operator.tensor_bytes import computable
 from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.workers.side import SideFailed
 
@@ -58,7 +59,7 @@ def list_edit_kinds(session: Session, name: str, drawn: torch.Tensor) -> tuple[E
         return ()
     if not drawn.is_floating_point():
         return ("exchange",)
-    return ("near", "exchange", *(("sign",) if bool((drawn < 0).any()) else ()))
+    return ("near", "exchange", *(("sign",) if bool((computable(drawn) < 0).any()) else ()))
 
 
 def require_pass(grade: Grade, status: Status, when: str) -> None:
@@ -107,6 +108,8 @@ def edit_tensor(tensor: torch.Tensor, fresh: torch.Tensor, *, within: bool) -> t
     the fresh values, or the smallest if it is the largest already. Integers, whose values may have to fit each
     other, are exchanged or replaced by the fresh ones.
     """
+    import torch
+
     chance = random.SystemRandom()
     edited = tensor.clone()
     flat = edited.view(-1)
@@ -121,8 +124,11 @@ def edit_tensor(tensor: torch.Tensor, fresh: torch.Tensor, *, within: bool) -> t
         if chance.random() < _EVEN:
             flat[index] = fresh.view(-1)[_draw_finite_places(fresh, 1)[0]]
             return edited
-        largest = float(flat.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0).abs().max())
-        flat[index] = gate_rules.EDIT_FACTOR * largest + gate_rules.EDIT_OFFSET
+        largest = float(computable(flat).nan_to_num(nan=0.0, posinf=0.0, neginf=0.0).abs().max())
+        larger = gate_rules.EDIT_FACTOR * largest + gate_rules.EDIT_OFFSET
+        if tensor.itemsize == 1:  # types of 8 bits have little room, and one has no infinity
+            larger = min(larger, torch.finfo(tensor.dtype).max)
+        flat[index] = larger
         return edited
     drawn = fresh.flatten().double()
     drawn = drawn[drawn.isfinite()]
@@ -145,8 +151,9 @@ def _edit_structure(tensor: torch.Tensor, kind: EditKind) -> torch.Tensor:
         signs = 2 * torch.randint(2, flat.shape, device=flat.device) - 1
         flat.copy_((flat.double() * (1 + gate_rules.NEAR_EDIT * signs)).to(flat.dtype))
     elif kind == "sign":
-        index = int(flat.where(flat.isfinite(), 0).abs().argmax())
-        flat[index] = -flat[index] if bool(flat[index].isfinite()) else flat[index]
+        numbers = computable(flat)
+        index = int(numbers.where(numbers.isfinite(), 0).abs().argmax())
+        flat[index] = -numbers[index] if bool(numbers[index].isfinite()) else numbers[index]
     elif kind == "cut":
         index, step = random.SystemRandom().choice(_movable_cuts(tensor))
         flat[index] += step
@@ -166,7 +173,7 @@ def _movable_cuts(offsets: torch.Tensor) -> list[tuple[int, int]]:
 
 def _draw_finite_places(tensor: torch.Tensor, count: int) -> list[int]:
     """Draw flat indices of different elements, all finite where that many are."""
-    chance, finite = random.SystemRandom(), tensor.flatten().isfinite().nonzero().flatten()
+    chance, finite = random.SystemRandom(), computable(tensor.flatten()).isfinite().nonzero().flatten()
     if len(finite) < count:
         return chance.sample(range(tensor.numel()), count)
     return [int(finite[number]) for number in chance.sample(range(len(finite)), count)]
@@ -176,4 +183,4 @@ def update_weight(weight: torch.Tensor, direction: torch.Tensor) -> torch.Tensor
     """Return the weight after an optimizer's step; integers are those that were drawn."""
     if not weight.is_floating_point():
         return direction
-    return (weight - gate_rules.WEIGHT_UPDATE * direction).to(weight.dtype)
+    return (computable(weight) - gate_rules.WEIGHT_UPDATE * computable(direction)).to(weight.dtype)

@@ -22,6 +22,7 @@ from warpsmith.lab.grading.reference_calls import call_function, run_wide
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import ADVERSARIAL
+from warpsmith.lab.operator.tensor_bytes import computable
 
 if TYPE_CHECKING:
     import torch
@@ -119,7 +120,8 @@ class _BoundTerms:
         self.file, self.workload, self.correlated = file, workload, correlated
         self.inputs = inputs
         hooks = file.magnitude or file.extra
-        self.has_special = bool(hooks) and not all(bool(tensor.isfinite().all()) for tensor in inputs.values())
+        finite = (bool(computable(tensor).isfinite().all()) for tensor in inputs.values())
+        self.has_special = bool(hooks) and not all(finite)
         self.flushes = correlated and any(bool(_subnormals(tensor).any()) for tensor in inputs.values())
         self.exact = _exact_outputs(file)
 

@@ -1,4 +1,4 @@
-"""Bytes of tensors: view, compare and select them."""
+"""Bytes of tensors: view, compare and select them; and numbers of 8 bits, which PyTorch only moves."""
 
 from __future__ import annotations
 
@@ -18,6 +18,12 @@ def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
 
     flat = tensor.contiguous().reshape(-1)
     return flat.as_strided(flat.shape, (1,)).view(torch.uint8)
+
+
+def computable(tensor: torch.Tensor) -> torch.Tensor:
+    """Return 8-bit floating-point numbers in float32, because PyTorch does not compute with them, and other
+    tensors as they are."""
+    return tensor.float() if tensor.is_floating_point() and tensor.itemsize == 1 else tensor
 
 
 def equal_bytes(first: torch.Tensor, second: torch.Tensor) -> bool:
