@@ -15,9 +15,7 @@ ZIPF = 1.1
 """Exponent by which lengths fall with their rank."""
 
 
-def at(
-    total: int, segments: int, lengths: str, dtype: str = "float32", set: str = "representative"
-) -> Workload:
+def at(total: int, segments: int, lengths: str, dtype: str = "float32", set: str = "representative") -> Workload:
     short = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}[dtype]
     return Workload(
         name=f"{total}-in-{segments}-{short}-{lengths}",

@@ -1,7 +1,7 @@
 """A block a segment: it keeps a short one in registers, and reads a long one twice.
 
 Hypothesis: thousands of segments of like lengths fill the device, and a segment that fits a block is read once.
-Predicted: 40 us at 16777216-in-4096-fp32-equal, where 31 is the floor at 4.3 TB/s; 60 us at 4194304-in-65536-fp32-equal,
+Predicted: 40 us at 16777216-in-4096-fp32-equal, where 31 is the floor at 4.3 TB/s; 45 us at 4194304-in-65536-fp32-equal,
 whose blocks of 64 elements are launches more than work, where 8 is the floor. One block is the whole kernel under Zipf's law:
 some 3 ms at 67108864-in-64-fp32-zipf, where 125 us is the floor, since 17 million elements are in one segment.
 Metric: dram_pct to 75 % at segments of one length.

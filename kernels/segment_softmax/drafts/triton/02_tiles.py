@@ -1,16 +1,17 @@
-"""Tiles of equal size, whatever segments they hold: a segmented scan in a tile, and a second kernel for what crosses tiles.
+"""Tiles of equal size, whatever segments they hold; a second kernel writes the tiles that are not one segment.
 
-Hypothesis: time should follow the elements, not the longest segment, nor the number of segments. A tile of 4096 elements is
-read by aligned loads of 16 bytes. A search among 128 probes at a time gives its first segment. A tile within one segment
-publishes its largest element and its sum. One with more marks where they start, and one scan gives each element the number
-of its segment and its sum so far; where elements differ by at most RANGE one shift serves all of them, else a scan gives the
-segments' largest. Segments inside a tile are done. The second kernel adds the parts of the others, in a fixed order, and
-writes them, the last tiles first, as L2 still has them. It reads them again: 1.5 times the traffic where all segments are long.
-Predicted, with the floor at 4.3 TB/s in brackets: 46 us at 16777216-in-4096-fp32-equal (31), where most tiles are segments;
-52 us at 16777216-in-65536-fp32-zipf (31) and 34 us in bfloat16 (16); 175 us at 67108864-in-64-fp32-zipf (125);
-9 us at 1048576-in-64-fp32-zipf (2); 26 us at 16777216-in-8-bf16-equal (16), which L2 holds; 17 us at
-4194304-in-65536-fp32-equal (8).
-Metric: waves stay; dram_pct to 65 %; traffic_amplification 1.5 at most.
+Hypothesis: time should follow the elements, neither the longest segment nor the number of segments. The first kernel reads
+each tile by aligned loads of 16 bytes, while a search among 128 probes at a time gives its first segment. A tile that is one
+segment is written at once. Of others it publishes the largest element and the sum of the first and of the last segment,
+the only ones that cross borders. The second kernel adds these parts in a fixed order, the last tiles first, as L2 still has
+them. In a tile of several segments it marks where they start, and scans: each element gets the number of its segment and its
+sum so far. Where elements differ by at most RANGE one shift serves all, else a scan gives the segments' largest before.
+What is no whole tile is read twice: 1.5 times the least traffic at most. Nothing waits for another block.
+Predicted, with the floor at 4.3 TB/s in brackets: 42 us at 16777216-in-4096-fp32-equal (31), whose tiles are segments;
+70 us at 16777216-in-65536-fp32-zipf (31) and 50 us in bfloat16 (16), of which the scans are a third; 195 us at
+67108864-in-64-fp32-zipf (125); 8 us at 1048576-in-64-fp32-zipf (2); 22 us at 16777216-in-8-bf16-equal (16), as L2 holds it;
+38 us at 4194304-in-65536-fp32-equal (8), which is nothing but scans: about 90 instructions an element.
+Metric: dram_pct to 60 % at long segments; traffic_amplification 1.5 at most.
 """
 
 import torch
@@ -21,10 +22,10 @@ TILE = 4096
 """Elements of a tile at most."""
 SCANNED = 1024
 """Elements that a block scans at a time."""
-BLOCKS = 5
+BLOCKS = 4
 """Blocks of a multiprocessor for what is left."""
 PROBES = tl.constexpr(128)
-RANGE = tl.constexpr(16.0)
+RANGE = tl.constexpr(10.0)
 """Difference of elements up to which one shift is exact enough for all: its error is as many roundoffs."""
 NOTHING = tl.constexpr(float("-inf"))
 PART = tl.constexpr(8)
@@ -182,15 +183,6 @@ def scan_tops(tile, marks, all_tops, size, TILE: tl.constexpr, SCANNED: tl.const
 
 
 @triton.jit
-def exponentials(x, shift, all_tops, ranks, is_near):
-    if is_near:
-        terms = tl.exp(x - shift)
-    else:
-        terms = tl.exp(x - tl.load(all_tops + ranks))
-    return terms
-
-
-@triton.jit
 def scan_sums(
     tile, marks, all_tops, all_sums, shift, is_near, size, TILE: tl.constexpr, SCANNED: tl.constexpr
 ):  # fmt: skip
@@ -201,7 +193,10 @@ def scan_sums(
         at = begin + tl.arange(0, SCANNED)
         starts = tl.load(marks + at).to(tl.int32)
         x = elements(tile, at, size, TILE)
-        terms = exponentials(x, shift, all_tops, rank + tl.cumsum(starts, 0), is_near)
+        if is_near:
+            terms = tl.exp(x - shift)
+        else:
+            terms = tl.exp(x - tl.load(all_tops + rank + tl.cumsum(starts, 0)))
         ranks, sums = tl.associative_scan((starts, terms), 0, add)
         sums += tl.where(ranks == 0, total, 0.0)
         tl.store(all_sums + rank + ranks, sums, mask=is_end(marks, at, size))
@@ -275,7 +270,10 @@ def rest_kernel(
                     at = begin + tl.arange(0, SCANNED)
                     x = elements(values + start, at, size, TILE)
                     ranks = rank + tl.cumsum(tl.load(marks + at).to(tl.int32), 0)
-                    terms = exponentials(x, high, all_tops, ranks, is_near)
+                    if is_near:
+                        terms = tl.exp(x - high)
+                    else:
+                        terms = tl.exp(x - tl.load(all_tops + ranks))
                     write(y + start, at, size, terms / tl.load(all_sums + ranks), TILE)
                     rank = tl.max(ranks, 0)
                 tl.debug_barrier()
@@ -306,10 +304,11 @@ def run(values: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
     parts = torch.empty(tiles * 8, dtype=torch.float32, device=device)
     spans = torch.empty(tiles * 2, dtype=torch.int64, device=device)
     tiles_kernel[(tiles,)](
-        values, offsets, y, parts, spans, total, len(offsets) - 1, TILE=tile, num_warps=max(1, tile // 512)
-    )
+        values, offsets, y, parts, spans, total, len(offsets) - 1, TILE=tile, num_warps=max(1, tile // 512),
+        maxnreg=64 if total % 16 == 0 else 80,  # masked stores need more
+    )  # fmt: skip
     rest_kernel[(slots,)](
         values, offsets, y, marks, scratch, parts, spans, total, tiles, TILE=tile, SCANNED=scanned, CHUNK=256,
-        num_warps=max(1, scanned // 256),
+        num_warps=max(1, scanned // 256), maxnreg=128,
     )  # fmt: skip
     return y
