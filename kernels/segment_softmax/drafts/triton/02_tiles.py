@@ -89,7 +89,7 @@ def put_part(part, x, is_in):
     tl.store(part + 1, tl.sum(tl.where(is_in, tl.exp(x - finite(top)), 0.0), 0))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["segments"])  # one segment, as a constant, stops the compiler of Triton 3.6
 def tiles_kernel(values, offsets, y, parts, spans, total, segments, TILE: tl.constexpr):
     """Write each tile that is a segment. Of others `spans` gets the first and the last segment, else -1."""
     tile = tl.program_id(0).to(tl.int64)
@@ -305,7 +305,7 @@ def run(values: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
     spans = torch.empty(tiles * 2, dtype=torch.int64, device=device)
     tiles_kernel[(tiles,)](
         values, offsets, y, parts, spans, total, len(offsets) - 1, TILE=tile, num_warps=max(1, tile // 512),
-        maxnreg=64 if total % 16 == 0 else 80,  # masked stores need more
+        maxnreg=64 if tile == TILE and total % 16 == 0 else 80,  # four blocks; masked stores need more
     )  # fmt: skip
     rest_kernel[(slots,)](
         values, offsets, y, marks, scratch, parts, spans, total, tiles, TILE=tile, SCANNED=scanned, CHUNK=256,
