@@ -107,11 +107,10 @@ def test_the_race_at_the_end_speaks_for_the_best_version_where_it_held(make):
     assert facts.reported_evaluation(rounds, broken) is rounds[2].evaluation
     assert facts.reported_evaluation(rounds, None) is rounds[2].evaluation
     assert facts.reported_evaluation([], None) is None
-    assert facts.not_measured(make.manifest(), rounds, broken)[0] == (
-        "**The final race found triton/v3 wrong**, and `best` takes the version before it. "
-        "`warpsmith strike 3 --reason REASON` removes it from the lineage. "
-        "INCORRECT_NUMERICAL at 64x64: expected 1, found 2"
-    )
+    warning = facts.not_measured(make.manifest(), rounds, broken)[0]
+    assert "found triton/v3 wrong" in warning
+    assert "warpsmith strike 3" in warning
+    assert warning.endswith("INCORRECT_NUMERICAL at 64x64: expected 1, found 2")
     assert "triton/v3 has no result against torch.compile; round 3 did." in facts.not_measured(
         make.manifest(), rounds, raced
     )

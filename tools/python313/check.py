@@ -78,9 +78,9 @@ def _ask_for_help(counts: Counter[str]) -> Iterator[str]:
     import typer
     import typer.main
 
-    from warpsmith.cli.main import app
+    from warpsmith.cli.main import load_app
 
-    pending = [typer.Context(typer.main.get_command(app), info_name="warpsmith")]
+    pending = [typer.Context(typer.main.get_command(load_app()), info_name="warpsmith")]
     for context in pending:
         inner = getattr(context.command, "commands", {})
         pending += [typer.Context(command, parent=context, info_name=name) for name, command in inner.items()]
