@@ -294,6 +294,7 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
     def request(project: Project, manifest: Any, solution: Any, tell: Any, **options: Any) -> Request:
         best, file = options.pop("best"), load(Path())
+        options.pop("before_loading", None)
         return Request(
             project, file, lab_requests.lab_candidate(solution), manifest.target, SimpleNamespace(),  # type: ignore[arg-type]
             best=lab_requests.lab_candidate(best) if best else None, thresholds=manifest.thresholds, **options,

@@ -455,7 +455,12 @@ def test_what_fails_beside_a_version_alone_is_its_fault(judged, monkeypatch):
     found = judged(kernel(HONEST))
     assert (found.decision.verdict, found.status) == (Verdict.ROLLBACK, Status.RUNTIME_ERROR)
     assert "reference: no memory is left" in found.decision.reason
-    monkeypatch.setattr(control, "control_failure", lambda *_: "no memory is left")
+
+    def fails_alone(request, host, device):
+        with host:
+            return "no memory is left"
+
+    monkeypatch.setattr(control, "control_failure", fails_alone)
     assert judged(kernel(HONEST)).decision.verdict is Verdict.INVALID
 
 
