@@ -155,8 +155,8 @@ class Recorder:
         if report.when != "call" or not report.passed or report.duration < DEAR_SECONDS:
             return
         path = ROOT / report.nodeid.partition("::")[0]
-        folders = path.relative_to(RECORD.parents[1]).parts if path.is_relative_to(RECORD.parents[1]) else ("",)
-        if folders[0] in _RECORDED and is_covered(path):
+        recorded = any(path.is_relative_to(RECORD.parents[1] / folder) for folder in _RECORDED)
+        if recorded and is_covered(path):
             self._seconds[report.nodeid] = round(report.duration, 1)
 
     def pytest_sessionfinish(self) -> None:
