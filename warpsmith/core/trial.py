@@ -53,7 +53,7 @@ SIGNS: dict[str, str] = {
     "fused-step": "the optimizer steps in fused kernels",
     "fused-attention": "attention is one call, or has fewer softmaxes of its own",
     "compiled-graph": "torch.compile compiled a graph",
-    "graph-launch": "a step launches a CUDA graph",
+    "graph-launch": "a step launches more CUDA graphs, or fewer operators outside of them",
     "bf16-product": "products are in bfloat16, or a region of autocast is",
     "tf32-switch": "float32 products may use TF32",
     "channels-last-weight": "convolution weights are in channels-last order",

@@ -100,7 +100,9 @@ def test_a_call_waits_for_memory_that_others_hold(monkeypatch, free, waits, room
     naps = []
     total, needed = (100, 40) if len(free) > 1 or free[0] > 50 else (30, 40)
     readings = iter(free)
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (next(readings), total))
+    emptied = []
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: emptied.append(True))
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (next(readings) if emptied else 0, total))
     monkeypatch.setattr(offsets.time, "sleep", naps.append)
     assert offsets._wait_for_memory(needed) == room
     assert len(naps) == waits

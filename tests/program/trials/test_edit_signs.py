@@ -68,6 +68,14 @@ def test_every_sign_is_tried_here_and_a_call_of_compile_alone_is_none() -> None:
     assert check_sign(ProgramRules(sign="compiled-graph"), EAGER, facts(compiled=("default",))).state == "no"
 
 
+def test_a_graph_that_takes_in_more_of_the_step_is_seen() -> None:
+    rules = ProgramRules(sign="graph-launch")
+    part, whole = (facts(graph_launches=1, operators={"aten::copy_": calls}) for calls in (9, 1))
+    assert check_sign(rules, part, whole).state == "ok"
+    assert check_sign(rules, whole, part).state == "no"
+    assert check_sign(rules, EAGER, facts(operators={"aten::mm": 1})).state == "no"
+
+
 def test_compiled_code_may_hide_a_sign_and_an_entry_may_have_none() -> None:
     compiled = facts(compiled_graphs=1, operators={"aten::_softmax": 2, "aten::mm": 4})
     hidden = check_sign(ProgramRules(sign="fused-attention"), compiled, compiled)

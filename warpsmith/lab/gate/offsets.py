@@ -121,6 +121,7 @@ def _wait_for_memory(needed: int) -> float:
     """Return how many bytes of the GPU a call may take; wait for those that others hold if all would do."""
     import torch
 
+    torch.cuda.empty_cache()  # Memory that this process only keeps counts as taken.
     until = time.monotonic() + input_rules.OFFSET_WAIT_SECONDS
     while True:
         free, total = (share * input_rules.OFFSET_MEMORY_SHARE for share in torch.cuda.mem_get_info())

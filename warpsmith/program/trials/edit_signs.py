@@ -56,7 +56,9 @@ def _check_compiled(change: _Change) -> EditSign:
 
 def _check_graph_launch(change: _Change) -> EditSign:
     launches = change.count(lambda facts: _step(facts).graph_launches)
-    return _compare(change, ("CUDA graph launches", launches), hidden=False)
+    outside = change.count(lambda facts: _count_operators(facts, ""))
+    wider = ("operator calls outside of graphs", outside) if min(launches) else None
+    return _compare(change, ("CUDA graph launches", launches), fewer=wider, hidden=False)
 
 
 def _check_bf16(change: _Change) -> EditSign:
