@@ -4,8 +4,8 @@ Both campaigns run in new projects with a copy of the definition, one after the 
 first draft, which is the baseline, to the last round. The record has the seconds of both, their best drafts and
 the gains that the gate measured. The machine is measured before, and its time does not count. Where it fails, a
 campaign goes on a few times. `--parallel 1` only plays one by one, and `--serial` takes that campaign from such
-a record of the same drafts on the same GPU. Drafts are a folder of them, or the versions of recorded campaigns
-with their plans.
+a record of the same drafts on the same GPU; the record is written before the second campaign begins. Drafts are
+a folder of them, or the versions of recorded campaigns with their plans.
 
     python benchmarks/parallel_campaign.py softmax --target h200 --parallel 4 \
         --recording devlog/softmax/softmax-triton-h200-20261121 devlog/softmax/softmax-triton-h200-20261121-2 \
@@ -73,29 +73,34 @@ def main() -> None:
             first = projects.find_project(root / "serial")
             if first.measurements.is_dir():  # else the one that ships is of this machine
                 shutil.copytree(first.measurements, root / "several" / first.measurements.relative_to(first.root))
-        several = _play(root / "several", definition, options, options.parallel) if options.parallel > 1 else None
-    record = {
-        "measured": this_minute(),
-        "machine": machine,
-        "devices": device_lease.count_devices(target),
-        "operator": options.op,
-        "drafts": names,
-        "serial": serial,
-    }
-    print(f"one by one {serial['seconds']:.0f} s, best {serial['best']}")
-    if several:
-        record |= {
-            "contenders": options.parallel,
-            "several": several,
-            "share": several["seconds"] / serial["seconds"],
-            "same_winner": several["best"] == serial["best"],
-            "goal": GOAL,
+        record = {
+            "measured": this_minute(),
+            "machine": machine,
+            "devices": device_lease.count_devices(target),
+            "operator": options.op,
+            "drafts": names,
+            "serial": serial,
         }
-        print(
-            f"{options.parallel} at once {several['seconds']:.0f} s, best {several['best']};"
-            f" share {record['share']:.2f} on {record['devices']} devices"
-        )
-    options.out.write_text(json.dumps(record, indent=2) + "\n")
+        _write_record(options.out, record)  # --serial goes on from it if the machine does not last
+        print(f"one by one {serial['seconds']:.0f} s, best {serial['best']}")
+        if options.parallel > 1:
+            several = _play(root / "several", definition, options, options.parallel)
+            record |= {
+                "contenders": options.parallel,
+                "several": several,
+                "share": several["seconds"] / serial["seconds"],
+                "same_winner": several["best"] == serial["best"],
+                "goal": GOAL,
+            }
+            _write_record(options.out, record)
+            print(
+                f"{options.parallel} at once {several['seconds']:.0f} s, best {several['best']};"
+                f" share {record['share']:.2f} on {record['devices']} devices"
+            )
+
+
+def _write_record(path: Path, record: dict) -> None:
+    files.write_file(path, json.dumps(record, indent=2) + "\n")
 
 
 def _recorded_serial(path: Path, names: list[str], uuid: str) -> dict:
@@ -136,7 +141,7 @@ def _play(root: Path, definition: Path, options: argparse.Namespace, count: int)
     settings = {"git": "none", **({"peers": ()} if options.no_peers else {})}
     campaign = define.define(project, options.op, options.target, designer.language, print, **settings)
     started = time.monotonic()
-    progress = LoopProgress(end=lambda step, text: print(step.phase, text))
+    progress = LoopProgress(end=lambda step, text: print(f"{time.monotonic() - started:.0f} s", step.phase, text))
     for attempt in range(1, TRIES + 1):
         try:
             state = run_loop(campaign, designer, progress, count)

@@ -68,6 +68,22 @@ def test_versions_of_recordings_are_played_with_their_plans(benchmark: ModuleTyp
     assert (record["share"], record["same_winner"], record["drafts"][0]) == (0.25, True, "01.py")
 
 
+def test_the_first_campaign_is_on_record_before_the_second_begins(benchmark: ModuleType, tmp_path: Path):
+    out = tmp_path / "out.json"
+    kept: list[dict[str, Any]] = []
+    write = benchmark._write_record
+
+    def keep(path: Path, record: dict[str, Any]) -> None:
+        write(path, record)
+        kept.append(json.loads(path.read_text()))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(benchmark, "_write_record", keep)
+        run(benchmark, out, "--recording", str(RECORDINGS[0]), "--most", "2")
+    assert ["several" in record for record in kept] == [False, True]
+    assert kept[0]["serial"] == kept[1]["serial"]
+
+
 def test_the_first_versions_alone(benchmark: ModuleType, tmp_path: Path):
     serial, _ = run(benchmark, tmp_path / "out.json", "--recording", str(RECORDINGS[0]), "--most", "5")
     assert [path.name for path in serial["sources"]] == [f"0{number}.py" for number in range(1, 6)]
