@@ -24,6 +24,9 @@ RANDOM_STEPS = 8
 TRUNCATED_STEPS = 32
 """As in `fp8_block_gemm`."""
 
+CHUNK = 1 << 26
+"""Products of blocks that `extra` holds at once."""
+
 
 def at(
     blocks: int, experts: int, used: int, n: int, k: int, law: str = "zipf", set: str = "representative"
@@ -178,11 +181,13 @@ def extra(
     y = torch.zeros(len(a), b.shape[1], dtype=torch.float32, device=a.device)
     for rows, left, right in _parts(a, a_scales, b, b_scales, offsets):
         size, squares, total = (torch.zeros_like(y[rows], dtype=left.dtype) for _ in range(3))
-        for some, other in zip(left.split(BLOCK, 1), right.split(BLOCK, 1), strict=True):
-            part = some @ other.t()
-            total += part
-            size += some.abs() @ other.abs().t()
-            squares += part.square() + some.square() @ other.square().t()
+        blocks = (each.unflatten(1, (-1, BLOCK)).movedim(1, 0) for each in (left, right))
+        at_once = max(1, CHUNK // size.numel())
+        for some, other in zip(*(each.split(at_once) for each in blocks), strict=True):
+            part = some @ other.mT
+            total += part.sum(0)
+            size += (some.abs() @ other.abs().mT).sum(0)
+            squares += (part.square() + some.square() @ other.square().mT).sum(0)
         lost = RANDOM_STEPS * squares.sqrt() + TRUNCATED_STEPS * total.abs()
         y[rows] = (lost * 2.0 ** (24 - 13) / size.clamp(min=torch.finfo(torch.float32).tiny)).to(y.dtype)
     return y
