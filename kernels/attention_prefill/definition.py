@@ -209,5 +209,7 @@ def flex(
 
 
 peers = {
-    "flex": Peer(flex, differs="its mask is made once for each number of tokens; it computes rows behind a prompt too"),
+    "flex": Peer(
+        flex, differs="its mask is made once for each number of tokens; it computes rows behind a prompt too"
+    ),
 }

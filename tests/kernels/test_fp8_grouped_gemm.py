@@ -49,7 +49,9 @@ def drawn(workload):
 
 @pytest.mark.parametrize("workload", [PLAIN, SPARSE], ids=lambda one: one.name)
 @pytest.mark.parametrize(
-    "wrong", [{}, {"expert": 1}, {"shift": 1}, {"row": 128}, {"blocks": 2}], ids=lambda wrong: next(iter(wrong), "right")
+    "wrong",
+    [{}, {"expert": 1}, {"shift": 1}, {"row": 128}, {"blocks": 2}],
+    ids=lambda wrong: next(iter(wrong), "right"),
 )
 def test_what_is_wrong_fails(workload, wrong):
     if wrong == {"row": 128} and workload is SPARSE:
@@ -78,7 +80,9 @@ def test_as_many_experts_have_tokens_as_the_workload_says(workload):
 
 def test_counts_fall_by_the_law():
     module = FILE.reference.__globals__
-    counts = module["_offsets"](640, 256, 256, "zipf", torch.Generator().manual_seed(3)).diff().div(128).sort().values
+    counts = (
+        module["_offsets"](640, 256, 256, "zipf", torch.Generator().manual_seed(3)).diff().div(128).sort().values
+    )
     assert int(counts[-1]) > 60
     assert int(counts[128]) <= 2
     even = module["_offsets"](256, 8, 8, "equal", torch.Generator()).diff()

@@ -2,17 +2,17 @@
 
 Hypothesis: a score of at most 30 has an exponential between 2^-44 and 2^44, which float32 and bfloat16 hold, times any
 value that they hold without care. So the loop has no maximum, no exchange between lanes and no factor on 64
-registers of sums: a tangent, a multiply-add, an exponential and an addition a score. The product with values does not
-wait for its own sum. Above FREE_CAP, and in float16, the maximum runs as usual. A sink joins at the end, by its logarithm.
-Tiles of 128 rows of one head go from the last ones on, which have most keys; heads of a group run side by side, so that L2
-serves their keys. Tiles below the diagonal have no mask. TMA brings all tiles, two pairs of keys and values ahead.
-Nothing depends on the batch: each program adds up its own row of tiles in order.
-Predicted: a tile of 128x128 takes 2048 cycles on tensor cores, then as many for two special functions a score: 8.4 MFLOP
-in 4300 cycles, 450 TFLOP/s at 1.75 GHz, less the diagonal and the tail. 110 us at 1x2048x8x4 (floor 43 at 790
-TFLOP/s), 1270 at 4x4096x8x4 (696), 4950 at 1x16384x8x4 (2784), 1800 at 4x8192x8x4 ragged (989), 2700 at 4x4096x8x8
-with a cap of 50 (1392), whose maximum runs. Two blocks of 64x64 take turns by themselves: 520 TFLOP/s, if shared memory
-keeps up. FlexAttention computes tangents with some twenty instructions: 1.5 to 2 times as long.
-Metric: tensor_pct to 50 % at 1x16384x8x4; xu_pct beside it.
+registers of sums: a tangent, a multiply-add, an exponential and an addition a score. The products with the next keys are
+under way meanwhile, and so is the product with the values before: a block waits once a tile. Above FREE_CAP, and in
+float16, the maximum runs as usual. A sink joins at the end, by its logarithm. Tiles of 128 rows of one head go from
+the last ones on, which have most keys; heads of a group run side by side, so that L2 serves their keys. Only the
+tiles on the diagonal have a mask. Nothing depends on the batch: each program adds up its own tiles in order.
+Predicted: a tile of 128x64 takes 1024 cycles on tensor cores and as many for two special functions a score, at the same
+time: with barriers 1600, 560 TFLOP/s at 1.75 GHz before the diagonal and the tail. 100 us at 1x2048x8x4 (floor 43 at
+790 TFLOP/s), 1050 at 4x4096x8x4 (696), 4000 at 1x16384x8x4 (2784), 1500 at 4x8192x8x4 ragged (989), 2200 at
+4x4096x8x8 with a cap of 50 (1392), whose maximum runs. FlexAttention computes tangents with some twenty
+instructions and takes turns: twice as long.
+Metric: tensor_pct to 60 % at 1x16384x8x4; xu_pct beside it.
 """
 
 import torch
@@ -21,9 +21,9 @@ import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 ROWS = 128
-KEYS = 128
+KEYS = 64
 """Keys and values of a tile."""
-STAGES = 2
+STAGES = 3
 WARPS = 8
 REGISTERS = 255
 """Registers that a thread may have: 128 let two blocks of eight warps share a multiprocessor."""
@@ -49,30 +49,17 @@ def capped(product, inner, outer, PLAIN: tl.constexpr):
 
 
 @triton.jit
-def add_tiles(
-    result, total, largest, q, keys, values, base, column, row, first, last, inner, outer,
-    KEYS: tl.constexpr, MASKED: tl.constexpr, FREE: tl.constexpr, LIFT: tl.constexpr, PLAIN: tl.constexpr,
-    STAGES: tl.constexpr,
-):  # fmt: skip
-    """Adds tiles from `first` to `last` to the sums of values and of weights."""
-    place = tl.arange(0, KEYS)
-    for start in tl.range(first, last, KEYS, num_stages=STAGES):
-        k = keys.load([base + start, column])
-        score = capped(tl.dot(q, k.T), inner, outer, PLAIN)
-        if MASKED:
-            score = tl.where((start + place)[None, :] <= row[:, None], score, -float("inf"))
-        if FREE:
-            weight = tl.exp2(score)
-        else:
-            new = tl.maximum(largest, tl.max(score, 1))  # finite: each row sees the first key
-            old = tl.exp2(largest - new)
-            weight = tl.exp2(score - (new - LIFT)[:, None])
-            total, result = total * old, result * old[:, None]
-            largest = new
-        total += tl.sum(weight, 1)
-        v = values.load([base + start, column])
-        result = tl.dot(weight.to(v.dtype), v, result)
-    return result, total, largest
+def weigh(score, result, total, largest, FREE: tl.constexpr, LIFT: tl.constexpr):
+    """Weights of a tile's scores, beside the sums that they are added to."""
+    if FREE:
+        weight = tl.exp2(score)
+    else:
+        new = tl.maximum(largest, tl.max(score, 1))  # finite: each row sees the first key
+        old = tl.exp2(largest - new)
+        weight = tl.exp2(score - (new - LIFT)[:, None])
+        total, result = total * old, result * old[:, None]
+        largest = new
+    return weight, result, total + tl.sum(weight, 1), largest
 
 
 @triton.jit
@@ -84,33 +71,47 @@ def prefill_kernel(
     head, b = tl.program_id(0), tl.program_id(1)
     first = (tl.num_programs(2) - 1 - tl.program_id(2)) * ROWS
     length = tl.minimum(tl.load(lengths + b), tokens)
-    row, d = first + tl.arange(0, ROWS), tl.arange(0, DIM)
+    row, d, place = first + tl.arange(0, ROWS), tl.arange(0, DIM), tl.arange(0, KEYS)
     base, column = b * tokens, head // group * DIM
-    q = queries.load([base + first, head * DIM])
-    result = tl.zeros([ROWS, DIM], tl.float32)
-    total = tl.zeros([ROWS], tl.float32)
-    largest = tl.full([ROWS], -float("inf"), tl.float32)
-    # Keys before `whole` are seen by each row; none is beyond the prompt where a row is not.
-    last = tl.where(first < length, tl.minimum(first + ROWS, length), 0)
-    whole = tl.minimum(first // KEYS * KEYS, last)
-    result, total, largest = add_tiles(
-        result, total, largest, q, keys, values, base, column, row, 0, whole, inner, outer,
-        KEYS, False, FREE, LIFT, PLAIN, STAGES,
-    )  # fmt: skip
-    result, total, largest = add_tiles(
-        result, total, largest, q, keys, values, base, column, row, whole, last, inner, outer,
-        KEYS, True, FREE, LIFT, PLAIN, STAGES,
-    )  # fmt: skip
-    sink = tl.load(sinks + head) * 1.4426950408889634
-    taken = 0.0 if FREE else largest - LIFT
-    own = taken + tl.log2(total)
-    top = tl.maximum(own, sink)
-    whole_log = top + tl.log2(tl.exp2(own - top) + tl.exp2(sink - top))
-    shift = taken - whole_log
-    half = tl.exp2(shift / 2)  # a sink may be so large that the factor alone is no number of float32
-    result = tl.where((row < length)[:, None], result * half[:, None] * half[:, None], 0.0)
     at = (base + row).to(tl.int64)[:, None] * (heads * DIM) + head * DIM + d[None, :]
-    tl.store(y + at, result.to(y.dtype.element_ty), mask=(row < tokens)[:, None])
+    inside = (row < tokens)[:, None]
+    if first < length:
+        q = queries.load([base + first, head * DIM])
+        result = tl.zeros([ROWS, DIM], tl.float32)
+        total = tl.zeros([ROWS], tl.float32)
+        largest = tl.full([ROWS], -float("inf"), tl.float32)
+        whole = first // KEYS * KEYS  # keys before it are seen by each row
+        k = keys.load([base, column])
+        product = tl.dot(q, k.T)
+        for start in tl.range(0, whole, KEYS, num_stages=STAGES):
+            k = keys.load([base + start + KEYS, column])
+            following = tl.dot(q, k.T)
+            score = capped(product, inner, outer, PLAIN)
+            weight, result, total, largest = weigh(score, result, total, largest, FREE, LIFT)
+            v = values.load([base + start, column])
+            result = tl.dot(weight.to(v.dtype), v, result)
+            product = following
+        TILES: tl.constexpr = (ROWS + KEYS - 1) // KEYS
+        for tile in tl.static_range(TILES):
+            start = whole + tile * KEYS
+            score = capped(product, inner, outer, PLAIN)
+            score = tl.where((start + place)[None, :] <= row[:, None], score, -float("inf"))
+            weight, result, total, largest = weigh(score, result, total, largest, FREE, LIFT)
+            v = values.load([base + start, column])
+            result = tl.dot(weight.to(v.dtype), v, result)
+            if tile + 1 < TILES:
+                k = keys.load([base + start + KEYS, column])
+                product = tl.dot(q, k.T)
+        sink = tl.load(sinks + head) * 1.4426950408889634
+        taken = 0.0 if FREE else largest - LIFT
+        own = taken + tl.log2(total)
+        top = tl.maximum(own, sink)
+        shift = taken - top - tl.log2(tl.exp2(own - top) + tl.exp2(sink - top))
+        half = tl.exp2(shift / 2)  # a sink may be so large that the factor alone is no number of float32
+        result = tl.where((row < length)[:, None], result * half[:, None] * half[:, None], 0.0)
+        tl.store(y + at, result.to(y.dtype.element_ty), mask=inside)
+    else:
+        tl.store(y + at, tl.zeros([ROWS, DIM], y.dtype.element_ty), mask=inside)
 
 
 def run(
