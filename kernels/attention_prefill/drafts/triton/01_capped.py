@@ -68,8 +68,8 @@ def prefill_kernel(
     ROWS: tl.constexpr, KEYS: tl.constexpr, FREE: tl.constexpr, LIFT: tl.constexpr, PLAIN: tl.constexpr,
     STAGES: tl.constexpr,
 ):  # fmt: skip
-    head, b = tl.program_id(0), tl.program_id(1)
-    first = (tl.num_programs(2) - 1 - tl.program_id(2)) * ROWS
+    head, b = tl.program_id(0) % heads, tl.program_id(0) // heads
+    first = (tl.num_programs(1) - 1 - tl.program_id(1)) * ROWS
     length = tl.minimum(tl.load(lengths + b), tokens)
     row, d, place = first + tl.arange(0, ROWS), tl.arange(0, DIM), tl.arange(0, KEYS)
     base, column = b * tokens, head // group * DIM
@@ -127,7 +127,7 @@ def run(
         TensorDescriptor.from_tensor(each.view(batch * tokens, -1), [rows, dim])
         for each, rows in ((query, ROWS), (keys, KEYS), (values, KEYS))
     ]
-    prefill_kernel[(heads, batch, triton.cdiv(tokens, ROWS))](
+    prefill_kernel[(heads * batch, triton.cdiv(tokens, ROWS))](
         *tiles, lengths, sinks, y, tokens, heads, heads // kv, SCALE / cap, cap * LOG2E,
         ROWS=ROWS, KEYS=KEYS, FREE=cap <= FREE_CAP and not short, LIFT=14 if short else 0,
         PLAIN=not query.is_cuda, STAGES=STAGES, num_warps=WARPS, maxnreg=REGISTERS,
