@@ -12,13 +12,6 @@ by bit), so kernels add the products of 128 of k there and promote their sum to 
 that, and not for sums of the whole k with 14 bits: `extra` says how far a block's additions may be off.
 """
 
-import functools
-import sys
-from importlib import import_module
-from importlib.util import find_spec
-from pathlib import Path
-from typing import Any
-
 import torch
 
 from warpsmith import Peer
@@ -134,28 +127,11 @@ def extra(a: torch.Tensor, a_scales: torch.Tensor, b: torch.Tensor, b_scales: to
 # Peers ----------------------------------------------------------------------------------------------------------
 
 
-@functools.cache
-def _deep_gemm() -> Any:
-    """DeepGEMM: a package of its own, or the copy in vLLM's wheel, imported without vLLM itself."""
-    if find_spec("deep_gemm") is None:
-        vllm = find_spec("vllm")
-        folders = (vllm.submodule_search_locations or ()) if vllm else ()
-        copies = [Path(folder) / "third_party" for folder in folders]
-        copies = [folder for folder in copies if (folder / "deep_gemm" / "__init__.py").is_file()]
-        if not copies:
-            raise ImportError(
-                f"DeepGEMM is missing: pip install {peer_libraries.VLLM}, or unpack vllm/third_party/deep_gemm of "
-                "its wheel into a folder on PYTHONPATH."
-            )
-        sys.path.append(str(copies[0]))
-    return import_module("deep_gemm")
-
-
 def deepgemm(a: torch.Tensor, a_scales: torch.Tensor, b: torch.Tensor, b_scales: torch.Tensor) -> torch.Tensor:
     """DeepSeek's kernel. It is compiled by nvcc at the first call of a shape."""
     y = a.new_empty(len(a), len(b), dtype=torch.bfloat16)
     # Without the flag scales would be rounded to powers of two.
-    _deep_gemm().fp8_gemm_nt((a, a_scales.t()[: len(a)]), (b, b_scales), y, disable_ue8m0_cast=True)
+    peer_libraries.deep_gemm().fp8_gemm_nt((a, a_scales.t()[: len(a)]), (b, b_scales), y, disable_ue8m0_cast=True)
     return y
 
 

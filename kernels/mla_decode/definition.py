@@ -28,13 +28,16 @@ def at(
     set: str = "representative",
     dtype: str = "bfloat16",
     least: int | None = None,
+    distribution: str = "normal",
 ) -> Workload:
     short = {"bfloat16": "bf16", "float16": "fp16"}[dtype]
     least = context if least is None else least
     return Workload(
-        name=f"{batch}x{tokens}x{heads}x{context}-{short}{'' if least == context else '-ragged'}",
+        name=f"{batch}x{tokens}x{heads}x{context}-{short}{'' if least == context else '-ragged'}"
+        + ("" if distribution == "normal" else f"-{distribution}"),
         axes={"batch": batch, "tokens": tokens, "heads": heads, "context": context, "least": least},
         dtype=dtype,
+        distribution=distribution,
         set=set,
     )
 
@@ -52,7 +55,7 @@ definition = Definition(
     },
     inputs={
         "query": TensorSpec(shape=("batch", "tokens", "heads", LATENT + ROPE)),
-        "cache": TensorSpec(shape=("batch", "context", LATENT + ROPE)),
+        "cache": TensorSpec(shape=("batch", "context", LATENT + ROPE), distribution="normal"),
         "lengths": TensorSpec(
             shape=("batch",),
             dtype="int32",
@@ -89,6 +92,9 @@ definition = Definition(
         at(3, 16, 16, 515, "odd", least=16),
         at(5, 4, 33, 300, "odd", least=4),
         at(1, 1, 20, 3001, "odd", "float16", least=2000),
+        # Queries that overflowed: y is NaN there, and lse infinite.
+        at(9, 2, 3, 4, "odd", "float16", least=2, distribution="nonfinite"),
+        at(1, 1, 16, 150, "odd", "float16", least=100, distribution="nonfinite"),
     ),
 )
 

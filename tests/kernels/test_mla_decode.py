@@ -124,6 +124,27 @@ def test_drafts_are_right_in_the_interpreter(path, interpret):
     assert {grade[2] for grade in answer["graded"]} == {"PASSED"}
 
 
+@pytest.mark.parametrize(
+    ("name", "constants"),
+    [
+        ("9x2x3x4-fp16-ragged-nonfinite", {}),
+        ("9x2x3x4-fp16-ragged-nonfinite", {"NARROW": 1}),
+        ("1x1x16x150-fp16-ragged-nonfinite", {}),
+        ("1x1x16x150-fp16-ragged-nonfinite", {"LEAST": 32}),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("path", DRAFTS, ids=lambda path: path.stem)
+def test_an_infinite_score_makes_an_infinite_lse(path, name, constants, interpret, tmp_path):
+    copy = draft_with(tmp_path, path, **constants)
+    definition = copy.parents[2] / "definition.py"
+    kept = f"(definition.workloads[0], definition.find_workload({name!r}))"
+    text = f'definition = definition.model_copy(update={{"workloads": {kept}}})'
+    definition.write_text(f"{definition.read_text()}\n\n{text}\n")
+    graded = interpret(copy)["graded"]
+    assert {grade[1]: grade[2] for grade in graded}["nonfinite"] == "PASSED", graded
+
+
 def loop_of(sass: str) -> str:
     """From the first to the last product."""
     return sass[sass.index("HGMMA") : sass.rindex("HGMMA")]

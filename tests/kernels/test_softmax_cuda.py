@@ -1,4 +1,4 @@
-"""The draft in CUDA C++ shares rows out without gaps and compiles without spills."""
+"""The drafts in CUDA C++ share rows out without gaps and compile without spills."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from warpsmith.languages.shared.python_file import execute_file
 
 FOLDER = Path(__file__).parents[2] / "kernels" / "softmax"
 DRAFT = FOLDER / "drafts" / "cuda" / "01_ring.py"
+REGISTERS = FOLDER / "drafts" / "cuda" / "02_registers.py"
 MULTIPROCESSORS = 132
 SHAPES = [(8192, 8192, 2), (2048, 32768, 2), (512, 131072, 2), (8192, 8192, 4), (512, 131072, 4), (128, 4096, 2)]
 SHAPES += [(16, 131072, 2), (1, 262144, 2), (3, 2056, 2), (1, 131072, 4), (5, 65544, 2)]
@@ -32,6 +33,34 @@ def test_a_ring_holds_every_element_of_its_rows_once(rows, cols, size):
     together = 512 // threads
     assert together * (stages * part * size + 1408) <= 228 * 1024
     assert blocks in (1, 2, 4, 8)
+
+
+@pytest.mark.parametrize(("rows", "cols", "size"), [*SHAPES, (3, 262144, 2), (1, 131072, 4)])
+def test_registers_hold_every_element_of_a_row_once(rows, cols, size):
+    blocks, part, count = execute_file(REGISTERS).shape_of_parts(rows, cols, size, MULTIPROCESSORS)
+    assert (blocks - 1) * part < cols <= blocks * part  # no block is without a part
+    assert part * size % 16 == 0
+    assert part * size <= 256 * 16 * count <= 2 * max(part * size, 256 * 16)
+    assert count in (1, 2, 4, 8)
+    assert blocks in (1, 2, 4, 8, 16)
+
+
+def test_rows_in_registers_leave_room_for_four_blocks_and_exchange_without_a_fence(tmp_path, capsys):
+    file = definition_file.load_definition(FOLDER / "definition.py")
+    request = {"source": str(REGISTERS), "definition": file.definition.model_dump(mode="json"), "arch": "sm_90a"}
+    asked = ["2048x32768-bf16", "512x131072-bf16", "512x131072-fp32", "8192x8192-bf16", "7x1023-bf16"]
+    (tmp_path / "request.json").write_text(json.dumps({**request, "workloads": asked}))
+    assert cuda_compile.main(tmp_path) == 0, capsys.readouterr().out
+    reports = [Resources.model_validate(each) for each in json.loads((tmp_path / "resources.json").read_text())]
+    assert {report.spill_bytes for report in reports} == {0}
+    assert {report.registers <= 64 for report in reports} == {True}
+    notes = "; ".join(note for report in reports for note in report.notes)
+    assert {int(blocks) for blocks in re.findall(r"cluster (\d+)", notes)} == {2, 8, 16}
+    assert "will not launch" not in notes
+    listings = [path.read_text() for path in tmp_path.glob("parts*.sass")]
+    clusters = [text for text in listings if "UCGABAR_WAIT" in text]
+    assert len(clusters) == 3
+    assert all("STAS" in text and "MEMBAR" not in text for text in clusters)
 
 
 def test_it_compiles_without_spills_and_reads_rows_by_bulk_copies(tmp_path, capsys):

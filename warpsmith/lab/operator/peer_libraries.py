@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import sys
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -35,3 +37,23 @@ def vllm(namespace: str) -> Any:  # noqa: ANN401 - torch.ops has no better type
     except OSError as error:
         raise ImportError(f"vLLM's operators do not load ({error}): {remedy}.") from error
     return getattr(operators, namespace)
+
+
+def deep_gemm() -> Any:  # noqa: ANN401 - a library without types
+    """Return DeepGEMM: a package of its own, or the copy in vLLM's wheel, imported without vLLM itself.
+
+    Raises:
+        ImportError: it is missing; the message says how to install it.
+    """
+    if "deep_gemm" not in sys.modules and find_spec("deep_gemm") is None:
+        spec = find_spec("vllm")
+        folders = (spec.submodule_search_locations or ()) if spec else ()
+        copies = [Path(folder) / "third_party" for folder in folders]
+        copies = [folder for folder in copies if (folder / "deep_gemm" / "__init__.py").is_file()]
+        if not copies:
+            raise ImportError(
+                f"DeepGEMM is missing: pip install {VLLM}, or unpack vllm/third_party/deep_gemm of its wheel into "
+                "a folder on PYTHONPATH."
+            )
+        sys.path.append(str(copies[0]))
+    return import_module("deep_gemm")

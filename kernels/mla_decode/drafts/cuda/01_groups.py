@@ -63,6 +63,9 @@ __device__ __forceinline__ float power(float x) {  // of two
   return y;
 }
 
+// What to subtract of scores before their exponentials: infinite ones stay so, and none becomes NaN.
+__device__ __forceinline__ float finite(float top) { return fabsf(top) == -NOTHING ? 0.0f : top; }
+
 __device__ __forceinline__ u32 in_shared(const void* at) { return (u32)__cvta_generic_to_shared(at); }
 __device__ __forceinline__ void set_up(u32 barrier, u32 arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
@@ -277,7 +280,7 @@ decode(const __grid_constant__ TensorMap queries, const __grid_constant__ Tensor
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         most[h] = fmaxf(most[h], of_groups[group ^ 1][row + 8 * h]);
-        const float safe = most[h] == NOTHING ? 0.0f : most[h];
+        const float safe = finite(most[h]);
         old[h] = power(top[h] - safe);
         top[h] = most[h];
         total[h] *= old[h];
@@ -331,7 +334,7 @@ decode(const __grid_constant__ TensorMap queries, const __grid_constant__ Tensor
       const int at = first_row + row + 8 * h;
       if (at >= rows) continue;
       const float whole = of_groups[0][row + 8 * h] + of_groups[1][row + 8 * h];
-      const float factor = whole > 0.0f ? 1.0f / whole : 0.0f;
+      const float factor = whole > 0.0f || splits == 1 ? 1.0f / whole : 0.0f;
       const long long place = ((long long)sequence * rows + at) * splits + split;
       const int column = group * 256 + lane % 4 * 2;
       if (group == 0 && lane % 4 == 0)
@@ -360,6 +363,7 @@ add_parts(const float* parts, const float* logs, u32* y, float* lse, int splits)
   const long long row = blockIdx.x, first = row * splits;
   float top = NOTHING, whole = 0.0f;
   for (int s = 0; s < splits; ++s) top = fmaxf(top, logs[first + s]);
+  top = finite(top);
   for (int s = 0; s < splits; ++s) whole += power(logs[first + s] - top);
   float sum[4] = {};
   for (int s = 0; s < splits; ++s) {

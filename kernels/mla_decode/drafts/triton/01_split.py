@@ -46,6 +46,12 @@ def stretch(length, split, SPLITS: tl.constexpr, TILE: tl.constexpr):
 
 
 @triton.jit
+def finite(top):
+    """What to subtract of scores before their exponentials: infinite ones stay so, and none becomes NaN."""
+    return tl.where(tl.abs(top) == float("inf"), 0.0, top)
+
+
+@triton.jit
 def narrow_kernel(
     query, latents, ropes, lengths, y, lse, tokens, heads, context, scale,
     SPLITS: tl.constexpr, TILE: tl.constexpr, ROWS: tl.constexpr, STAGES: tl.constexpr,
@@ -71,12 +77,12 @@ def narrow_kernel(
         score = tl.dot(k_rope, tl.trans(q_rope), score) * scale
         score = tl.where((start + token)[:, None] < seen[None, :], score, -float("inf"))
         new = tl.maximum(largest, tl.max(score, 0))
-        safe = tl.where(new == -float("inf"), 0.0, new)
+        safe = finite(new)
         weight, old = tl.exp2(score - safe[None, :]), tl.exp2(largest - safe)
         total = total * old + tl.sum(weight, 0)
         result = tl.dot(tl.trans(k), weight.to(k.dtype), result * old[None, :])
         largest = new
-    share = 1 / tl.where(total == 0.0, 1.0, total)
+    share = 1 / (total if SPLITS == 1 else tl.where(total == 0.0, 1.0, total))  # of an empty part
     places = (b * rows + row) * SPLITS + split
     to = y + places[None, :] * LATENT + d[:, None]
     tl.store(to, (result * share[None, :]).to(y.dtype.element_ty), mask=inside[None, :])
@@ -115,12 +121,12 @@ def wide_kernel(
         score = tl.dot(q_rope, tl.trans(k_rope), score) * scale
         score = tl.where((start + token)[None, :] < seen[:, None], score, -float("inf"))
         new = tl.maximum(largest, tl.max(score, 1))
-        safe = tl.where(new == -float("inf"), 0.0, new)
+        safe = finite(new)
         weight, old = tl.exp2(score - safe[:, None]), tl.exp2(largest - safe)
         total = total * old + tl.sum(weight, 1)
         result = tl.dot(weight.to(k.dtype), k, result * old[:, None])
         largest = new
-    share = 1 / tl.where(total == 0.0, 1.0, total)
+    share = 1 / (total if SPLITS == 1 else tl.where(total == 0.0, 1.0, total))  # of an empty part
     places = (b * rows + row) * SPLITS + split
     to = y + places[:, None] * LATENT + d[None, :]
     tl.store(to, (result * share[:, None]).to(y.dtype.element_ty), mask=inside[:, None])
@@ -134,12 +140,13 @@ def join_kernel(parts, logs, y, lse, SPLITS: tl.constexpr):
     split, d = tl.arange(0, SPLITS), tl.arange(0, LATENT)
     own = tl.load(logs + row * SPLITS + split)
     top = tl.max(own, 0)
-    share = tl.exp2(own - top)
+    safe = finite(top)
+    share = tl.exp2(own - safe)
     whole = tl.sum(share, 0)
     values = tl.load(parts + (row * SPLITS + split)[:, None] * LATENT + d[None, :])
     result = tl.sum(values * (share / whole)[:, None], 0)
     tl.store(y + row * LATENT + d, result.to(y.dtype.element_ty))
-    tl.store(lse + row, (top + tl.log2(whole)) * LN2)
+    tl.store(lse + row, (safe + tl.log2(whole)) * LN2)
 
 
 def run(
