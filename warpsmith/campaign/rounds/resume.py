@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from warpsmith import files
+from warpsmith.campaign.evidence.retimings import RETIMINGS
 from warpsmith.campaign.evidence.stored_evaluations import RERUNS
 from warpsmith.campaign.history import journal, lineage, manifests, records, solutions, store
 from warpsmith.campaign.history.records import StoredRound
@@ -64,7 +65,7 @@ def restore_manifests(project: Project, name: str | None) -> list[str]:
 
 def _resume(campaign: Campaign) -> Iterator[str]:
     ledger = campaign.ledger
-    yield from repair.sweep((campaign.folder, campaign.folder / RERUNS))
+    yield from repair.sweep((campaign.folder, campaign.folder / RERUNS, campaign.folder / RETIMINGS))
     yield from repair.sweep_ledger(ledger)
     yield from repair.quarantine_records(
         ledger,
