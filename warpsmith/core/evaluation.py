@@ -288,6 +288,8 @@ class Provenance(Model):
     """Machine that it ran on, with device, driver, clocks and library versions."""
     context: Slug | None = Field(default=None, exclude_if=lambda value: value is None)
     """Name of that machine among the contexts; absent if the records are on the same machine."""
+    context_devices: int | None = Field(default=None, ge=2, exclude_if=lambda value: value is None)
+    """Devices of the target on that machine that jobs can hold at once; absent if it has one."""
     node: str | None = Field(default=None, exclude_if=lambda value: value is None)
     """Node of a cluster that Slurm chose; absent without Slurm."""
     slurm_job: str | None = Field(default=None, exclude_if=lambda value: value is None)
