@@ -17,7 +17,7 @@ from campaign_kit import OP, Script, evaluation
 from warpsmith.campaign import lab_requests, start
 from warpsmith.campaign.evidence import retimings
 from warpsmith.campaign.history import store
-from warpsmith.campaign.rounds import due_phase, open_round, resume, state
+from warpsmith.campaign.rounds import due_phase, resume, state
 from warpsmith.core.campaign import RoundRecord
 from warpsmith.core.evaluation import BEST, REFERENCE, Evaluation
 from warpsmith.core.trust import MACHINE_IDLE
@@ -25,6 +25,7 @@ from warpsmith.errors import CorruptRecord, MachineFailed
 from warpsmith.lab.gate import incumbent
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.timing.samples import Samples
+from warpsmith.ledger import signing
 from warpsmith.project import Project
 
 QUIET, LOADED = (1.0, 2.0), (1.1, 4.4)
@@ -184,7 +185,7 @@ def test_a_retiming_that_was_not_signed_here_counts_for_nothing(begun, lab, loss
     elif loss == "edit":
         path.write_text(retiming.model_copy(update={"reason": "It was edited."}).model_dump_json())
     else:
-        monkeypatch.setattr(retimings.signing, "logged_hashes", dict)
+        monkeypatch.setattr(signing, "logged_hashes", dict)
     assert retimings.held_time(begun, best) == (best.record.evaluation, None)
     assert bool(retimings.list_retiming_faults(begun, [best])) == (loss != "log")
 
@@ -203,6 +204,5 @@ def test_a_retiming_of_another_record_is_corrupt(begun, lab):
 def test_resume_sweeps_unfinished_retimings(begun, lab):
     judge(begun, 3)
     (begun.folder / retimings.RETIMINGS / ".tmp-001-2.json-x").write_text("half")
-    open_round.read_state(begun)
     resume.resume_campaign(begun)
     assert not list((begun.folder / retimings.RETIMINGS).glob(".tmp-*"))

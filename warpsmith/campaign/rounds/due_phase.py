@@ -208,7 +208,7 @@ def _notes(state: CampaignState, name: str) -> list[str]:
             "Energy per call decides, not time; but a workload that gets much slower rolls the version back."
         )
     if name == "verdict" and state.open.invalid:
-        last = state.open.invalid[-1].decision.reason
+        last = state.open.invalid[-1].decision.reason.rstrip(".")
         notes.append(
             f"{len(state.open.invalid)} attempts were INVALID, the last one because: {last}; {_cure(state, last)}."
         )
