@@ -164,7 +164,7 @@ def test_a_version_that_its_final_race_found_wrong_gives_way(ranks: RankCampaign
         right.model_dump() | {"results": [failed], "times": {}, "decision": decision}
     )
     race = rank_race.RankRace(round=wrong.number, record_sha256=wrong.sha256, judgements={"round 1": found})
-    rank_race.final_race_path(ranks).write_text(race.model_dump_json())
+    rank_race.rank_race_path(ranks).write_text(race.model_dump_json())
     assert [told["solution"] for told in play(ranks)] == ["ranks/round 1"] * 2
 
 

@@ -65,15 +65,15 @@ def best_over_ranks(project: Project, file: DefinitionFile, device_name: str | N
 def _choose_round(project: Project, file: DefinitionFile, device_name: str | None, ranks: int) -> StoredRankRound:
     """Choose the round whose version runs; raises MachineLacks if there is none."""
     target = choice.target_of_device(project, device_name)
-    place = device_name or "the CPU"
+    device = device_name or "the CPU"
     if target is None:
-        raise MachineLacks(f"no version was accepted for {place}")
+        raise MachineLacks(f"no version was accepted for {device}")
     campaign = RankCampaign(project, file.definition.name, target.id, ranks)
     for stored in reversed(campaign.accepted(file.sha256)):
         race = read_rank_race(campaign, stored)
         if race is None or race.correct:
             return stored
-    raise MachineLacks(f"no version was accepted for {ranks} ranks of {place}")
+    raise MachineLacks(f"no version was accepted for {ranks} ranks of {device}")
 
 
 def _bound(file: DefinitionFile, run: Function) -> Function:

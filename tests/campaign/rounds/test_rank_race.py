@@ -75,7 +75,7 @@ def test_where_the_machine_fails_nothing_is_written(ranks: RankCampaign) -> None
     close(ranks, "2")
     with pytest.raises(MachineFailed, match="round 1"):
         race(ranks, Judge(**{"001": "INVALID"}))
-    assert not rank_race.final_race_path(ranks).exists()
+    assert not rank_race.rank_race_path(ranks).exists()
 
 
 def test_without_an_accepted_version_there_is_no_race(ranks: RankCampaign) -> None:
@@ -86,6 +86,6 @@ def test_without_an_accepted_version_there_is_no_race(ranks: RankCampaign) -> No
 
 def test_a_torn_race_names_its_cure(ranks: RankCampaign) -> None:
     best = close(ranks, "1")
-    rank_race.final_race_path(ranks).write_text("{")
+    rank_race.rank_race_path(ranks).write_text("{")
     with pytest.raises(CorruptRecord, match="rm "):
         rank_race.read_rank_race(ranks, best)

@@ -75,16 +75,16 @@ def race_best_version(
             raise MachineFailed(f"The final race beside {name} is INVALID: {reason.rstrip('.')}. Race again.")
         judgements[name] = evaluation
     race = RankRace(round=best.number, record_sha256=best.sha256, judgements=judgements)
-    write_model(final_race_path(campaign), race)
+    write_model(rank_race_path(campaign), race)
     return race
 
 
 def read_rank_race(campaign: RankCampaign, best: StoredRankRound) -> RankRace | None:
     """Read the final race of a round's version, None if it was not raced; raises CorruptRecord."""
-    race = campaign.ledger.read_model(final_race_path(campaign), RankRace, f"rm {final_race_path(campaign)}")
+    race = campaign.ledger.read_model(rank_race_path(campaign), RankRace, f"rm {rank_race_path(campaign)}")
     return race if race and race.record_sha256 == best.sha256 else None
 
 
-def final_race_path(campaign: RankCampaign) -> Path:
+def rank_race_path(campaign: RankCampaign) -> Path:
     """Return the file of the final race."""
     return campaign.ledger.folder.parent / FINAL

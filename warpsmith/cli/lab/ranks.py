@@ -147,7 +147,7 @@ def _race(request: RankRequest, peers: list[Path], as_json: bool) -> None:
     else:
         rows = [(name, *_race_row(each)) for name, each in race.judgements.items()]
         console.out_table(("against", "gain", "worst workload", "result"), rows)
-        console.out(f"round {race.round}: {console.path_from_here(rank_race.final_race_path(campaign))}")
+        console.out(f"round {race.round}: {console.path_from_here(rank_race.rank_race_path(campaign))}")
     if not race.correct:
         raise typer.Exit(SolutionFailed.exit_code)
 

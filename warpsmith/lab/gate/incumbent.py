@@ -69,8 +69,8 @@ def find_retiming_fault(accepted: Evaluation, again: Evaluation) -> str:
     longer = _mean(again.timed[name].seconds / timing.seconds for name, timing in accepted.timed.items())
     if longer > gate_rules.RETIMED_SECONDS:
         return f"the version itself takes {longer:.2f} times the seconds that it took when it was accepted"
-    then, now = _shares_of_reference(accepted), _shares_of_reference(again)
-    slowdown = _mean(now[name] / share for name, share in then.items() if name in now)
+    old_shares, shares = _shares_of_reference(accepted), _shares_of_reference(again)
+    slowdown = _mean(shares[name] / old for name, old in old_shares.items() if name in shares)
     if slowdown <= gate_rules.RETIMED_SECONDS:
         return (
             f"without the candidate it takes {slowdown:.2f} times as long beside the reference as when it was"
