@@ -24,6 +24,8 @@ MODELS = {
     "rank-round": "campaign.rounds.rank_rounds.RankRound",
     "strike": "core.campaign.Strike",
     "rerun": "core.evidence.Rerun",
+    "rank-race": "campaign.rounds.rank_race.RankRace",
+    "retiming": "core.evidence.Retiming",
     "masks": "core.campaign.Masks",
     "closure": "core.campaign.Closure",
     "entry": "core.knowledge.EntryMatter",

@@ -22,7 +22,7 @@ from warpsmith.schemas import MODELS, model_of
 HEAVY = ("torch", "triton", "numpy", "scipy", "matplotlib", "jinja2", "rich")
 """Packages that no reading command needs; each costs a large part of the third of a second that one may take."""
 
-OTHER_COMMANDS = ("warpsmith.cli.lab.redteam", "warpsmith.cli.uplift")
+OTHER_COMMANDS = ("warpsmith.cli.lab.redteam", "warpsmith.cli.uplift", "warpsmith.program.analysis.analyzer")
 """Modules of commands that none of those below is."""
 ERRORS = [
     found for _, found in inspect.getmembers(errors, inspect.isclass) if issubclass(found, errors.WarpsmithError)

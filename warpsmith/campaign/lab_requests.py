@@ -7,8 +7,9 @@ from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 from warpsmith.campaign import explain
-from warpsmith.campaign.evidence import stored_evaluations
+from warpsmith.campaign.evidence import retimings, stored_evaluations
 from warpsmith.campaign.history import final_race, solutions
+from warpsmith.campaign.history.records import StoredRound
 from warpsmith.campaign.history.solutions import Solution
 from warpsmith.campaign.history.store import PROFILES, Campaign
 from warpsmith.campaign.jobs import send
@@ -16,13 +17,14 @@ from warpsmith.campaign.jobs.send import Conditions
 from warpsmith.campaign.rounds import open_round
 from warpsmith.campaign.rounds.state import CampaignState, read_state
 from warpsmith.core.campaign import Manifest
-from warpsmith.core.definition import WorkloadSet
+from warpsmith.core.definition import Definition, WorkloadSet
 from warpsmith.core.evaluation import BEST, RESTLESS, Evaluation
+from warpsmith.core.evidence import Retiming
 from warpsmith.core.profile import Profile
 from warpsmith.core.text import Tell
 from warpsmith.errors import MissingInput, Misuse
 from warpsmith.lab.calibration import measurement
-from warpsmith.lab.gate import judge
+from warpsmith.lab.gate import incumbent, judge
 from warpsmith.lab.gate.request import Candidate, Request, start_judgement_host
 from warpsmith.lab.machine import device_lease, hardware, measurement_store
 from warpsmith.lab.machine.hardware import HardwarePage
@@ -122,16 +124,64 @@ def judge_due_version(campaign: Campaign, tell: Tell = lambda _: None) -> Evalua
     best = (
         solutions.find_solution(campaign.project, manifest.target_op, state.best_name) if state.best_name else None
     )
+    accepted, retiming = _time_to_hold(campaign, state, tell)
     conditions = Conditions(
         best=best,
         sets=EVERYTHING if best is None or manifest.shapes == "full" else ("representative",),
         peers=manifest.peers if best is None else (),
         judgement=_count_comparisons(state),
-        accepted=state.best.evaluation if state.best else None,
+        accepted=accepted,
     )
     evaluation = judge_solution(campaign.project, manifest, due, tell, conditions)
+    if retiming:
+        origin = evaluation.provenance.model_copy(update={"retiming": retiming})
+        evaluation = evaluation.model_copy(update={"provenance": origin})
     open_round.record_verdict(campaign, evaluation)
     return evaluation
+
+
+def _time_to_hold(campaign: Campaign, state: CampaignState, tell: Tell) -> tuple[Evaluation | None, str | None]:
+    """Return what the best version's time is held against, with the path of a retiming; None at the baseline.
+
+    If judgements of the open round keep finding it slower than that, it is timed again first.
+    """
+    best = next((stored for stored in state.rounds if stored.record is state.best), None)
+    if best is None or campaign.manifest.port:
+        return (best.record.evaluation if best else None), None
+    if disagreements := retimings.open_disagreements(campaign, best, state.open.invalid):
+        tell(f"{len(disagreements)} judgements found {state.best_name} slow: it is timed again, by itself")
+        _time_again(campaign, best, disagreements, tell)
+    return retimings.held_time(campaign, best)
+
+
+def _time_again(campaign: Campaign, best: StoredRound, disagreements: tuple[Evaluation, ...], tell: Tell) -> None:
+    """Time the best version as a candidate, beside the reference alone, and write what follows for its record."""
+    project, manifest, own = campaign.project, campaign.manifest, best.record.evaluation
+    version = solutions.find_solution(project, manifest.target_op, best.record.solution)
+    definition = definition_file.load_definition(project.definition_path(manifest.target_op)).definition
+    again = judge_solution(project, manifest, version, tell, Conditions(sets=timed_sets(definition, own)))
+    fault = incumbent.find_retiming_fault(own, again)
+    reason = (
+        f"Its accepted time stays: {fault}."
+        if fault
+        else "It takes no more seconds than when it was accepted: the reference was slow then, not it now."
+    )
+    retiming = Retiming(
+        record=project.relative(best.path),
+        record_sha256=best.sha256,
+        answers=() if incumbent.find_unfit_machine(again) else tuple(e.provenance.seed for e in disagreements),
+        taken=not fault,
+        reason=reason,
+        evaluation=again,
+    )
+    path = retimings.write_retiming(campaign, best, retiming)
+    tell(f"{best.record.solution}: {reason} See {project.relative(path)}.")
+
+
+def timed_sets(definition: Definition, evaluation: Evaluation) -> tuple[WorkloadSet, ...]:
+    """List the workload sets that were timed; for a version that failed before, the set of the rounds."""
+    timed = {workload.set for workload in definition.workloads if workload.name in evaluation.timed}
+    return tuple(name for name in EVERYTHING if name in timed) or ("representative",)
 
 
 def _count_comparisons(state: CampaignState) -> int:

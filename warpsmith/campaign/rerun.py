@@ -14,7 +14,6 @@ from warpsmith.campaign.history.solutions import Solution
 from warpsmith.campaign.history.store import Campaign
 from warpsmith.campaign.jobs.send import Conditions
 from warpsmith.core.campaign import Manifest
-from warpsmith.core.definition import Definition, WorkloadSet
 from warpsmith.core.evaluation import BEST, REFERENCE, Aggregate, Evaluation, Verdict
 from warpsmith.core.evidence import Claim, Rerun
 from warpsmith.core.text import Tell
@@ -134,7 +133,7 @@ def _judge_again(
     raced = {comparison.against for timing in evaluation.timed.values() for comparison in timing.comparisons}
     conditions = Conditions(
         best=best,
-        sets=_sets(
+        sets=lab_requests.timed_sets(
             definition_file.load_definition(project.definition_path(manifest.target_op)).definition, evaluation
         ),
         peers=tuple(sorted((raced | evaluation.absent.keys()) - {BEST, REFERENCE})),
@@ -181,12 +180,6 @@ def _round_of(campaign: Campaign, version: str, before: StoredRound) -> StoredRo
         folder = campaign.project.relative(before.folder)
         raise MissingInput(f"{folder} was timed against {version}, and no earlier round of the campaign has it.")
     return matches[-1]
-
-
-def _sets(definition: Definition, evaluation: Evaluation) -> tuple[WorkloadSet, ...]:
-    """List the workload sets that were timed; for a version that failed before, the set of the rounds."""
-    timed = {workload.set for workload in definition.workloads if workload.name in evaluation.timed}
-    return tuple(name for name in lab_requests.EVERYTHING if name in timed) or ("representative",)
 
 
 def _manifest_of(evaluation: Evaluation) -> Manifest:

@@ -37,6 +37,12 @@ _UNCHANGED = """\
 """
 """The .gitattributes of kernels and devlog, without which a clone with `core.autocrlf` loses its campaigns."""
 
+_MERGED = """\
+# Pages are rendered from records: git merges them without conflicts, and `warpsmith report` renders them anew.
+*.md merge=union
+"""
+"""The rest of the devlog's .gitattributes, without which each merge of two clones ends in conflicts of pages."""
+
 _DIGITS = string.digits + string.ascii_lowercase
 _TIME_STEP = 86400 / len(_DIGITS) ** 4
 """Seconds that one step of the last digit of a campaign's name stands for."""
@@ -132,7 +138,10 @@ def _begin_branch(campaign: Campaign) -> bool:
 
 def _configure_git(project: Project) -> None:
     """Write what git must leave out and leave as it is, unless there are such files: a user's own lines stay."""
-    attributes = {folder / ".gitattributes": _UNCHANGED for folder in (project.kernels, project.devlog)}
+    attributes = {
+        project.kernels / ".gitattributes": _UNCHANGED,
+        project.devlog / ".gitattributes": _UNCHANGED + _MERGED,
+    }
     for path, text in {project.devlog / ".gitignore": _UNTRACKED, **attributes}.items():
         if not path.exists():
             files.write_file(path, text)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
 import textwrap
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import cache
 from itertools import pairwise
 from typing import Annotated, Any
 
@@ -40,12 +42,21 @@ class Model(BaseModel):
 
 
 def _attribute_docstrings(cls: type) -> Iterator[tuple[str, str]]:
-    (body,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
+    body = _class_bodies(cls.__module__).get(cls.__qualname__)
+    if body is None:  # a class in a function
+        (body,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body  # type: ignore[assignment]
     for field, words in pairwise(getattr(body, "body", ())):
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
             match words:
                 case ast.Expr(value=ast.Constant(value=str(text))):
                     yield field.target.id, inspect.cleandoc(text)
+
+
+@cache
+def _class_bodies(module: str) -> dict[str, ast.ClassDef]:
+    """Parse a module once for all of its classes; a class by its name."""
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    return {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
 
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=80)]

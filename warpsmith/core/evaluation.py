@@ -31,6 +31,9 @@ NULL = "null kernel"
 RESTLESS = "The machine is noisier than its floor"
 """First words of the reason of an INVALID verdict after which the noise floor is measured again."""
 
+SLOWED = "The best version takes longer than on record"
+"""First words of the reason of an INVALID verdict after which, if it repeats, the best version is timed again."""
+
 REFERENCE_MISSES = "The reference misses its own bound"
 """First words of the reason of an INVALID verdict that only a mended definition cures."""
 
@@ -272,6 +275,9 @@ class Provenance(Model):
     """Path of the best version that it had to beat; null if there was none, or before gate 2."""
     best_sha256: Sha256 | None = None
     """SHA-256 of the best version's file."""
+    retiming: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Path in the project of the retiming that the best version's time was held against; absent where that was the
+    judgement that accepted it."""
     lab_sha256: Sha256
     """SHA-256 of the lab's own code."""
     gate_version: int
@@ -282,6 +288,8 @@ class Provenance(Model):
     """Machine that it ran on, with device, driver, clocks and library versions."""
     context: Slug | None = Field(default=None, exclude_if=lambda value: value is None)
     """Name of that machine among the contexts; absent if the records are on the same machine."""
+    context_devices: int | None = Field(default=None, ge=2, exclude_if=lambda value: value is None)
+    """Devices of the target on that machine that jobs can hold at once; absent if it has one."""
     node: str | None = Field(default=None, exclude_if=lambda value: value is None)
     """Node of a cluster that Slurm chose; absent without Slurm."""
     slurm_job: str | None = Field(default=None, exclude_if=lambda value: value is None)

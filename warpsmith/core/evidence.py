@@ -34,6 +34,24 @@ class Rerun(Model):
     """Evaluation of the rerun."""
 
 
+class Retiming(Model):
+    """Time of a best version, taken again after judgements that found it slower than when it was accepted:
+    `retimings/<round>-<n>.json`."""
+
+    record: str
+    """Path in the project of the round that accepted the version."""
+    record_sha256: Sha256
+    """SHA-256 of that record's file."""
+    answers: tuple[int, ...]
+    """Seeds of the INVALID judgements that it answers; none if the machine was busy or failed."""
+    taken: bool
+    """True if later judgements hold the version against this time."""
+    reason: str
+    """Reason in one sentence."""
+    evaluation: Evaluation
+    """Judgement of the version as a candidate, beside the reference alone."""
+
+
 class Stale(Model):
     """Evidence that is no longer valid."""
 

@@ -513,6 +513,16 @@ INCUMBENT_SLOWDOWN: Final = 1.3
 """Time of the best version over the reference's, as a multiple of what it was when the version was accepted on
 this machine, beyond which nothing is compared with it. Chosen: both move together with the machine."""
 
+RETIMING_AFTER: Final = 2
+"""INVALID judgements of a round by `INCUMBENT_SLOWDOWN` after which the best version is timed again. Chosen: load
+passes, a record that load spoilt does not."""
+
+RETIMED_SECONDS: Final = 1.1
+"""Seconds of the best version when it is timed again, as a multiple of those when it was accepted, up to which its
+new time beside the reference may take the place of the old one, and from which on that time differs from it. Load
+only lengthens times, so an honest version takes no longer on an idle machine than when it was accepted. Chosen:
+the rest is for noise between sessions."""
+
 MAX_REPEATS: Final = 3
 """Repetitions of the timing before a small or unclear gain counts as ambiguous. Chosen."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Base64Bytes
+from pydantic import Base64Bytes, Field
 
 from warpsmith.core.base import Model, Sha256
 from warpsmith.core.campaign import Manifest, ScreenedSpeedup
@@ -96,6 +96,8 @@ class Outcome(Model):
     """Times of the contenders."""
     measurement: Measurement | None = None
     """Measurement of the machine that it ran on."""
+    devices: int = Field(default=1, ge=1)
+    """Devices of the target that jobs can hold there at once."""
     doctor: DoctorReport | None = None
     """Findings about the machine."""
     files: dict[str, Base64Bytes] = {}

@@ -94,9 +94,9 @@ class Catalog:
     """Name of that campaign."""
 
     @classmethod
-    def load(cls, project: Project) -> Catalog:
-        """Read every entry's front matter, and compute its hit rate over the project's rounds."""
-        rates = hit_rates.hit_rates_by_entry(project)
+    def load(cls, project: Project, *, rated: bool = True) -> Catalog:
+        """Read every entry's front matter, and if `rated` compute its hit rate over the project's rounds."""
+        rates = hit_rates.hit_rates_by_entry(project) if rated else {}
         merged: dict[str, ListedEntry] = {}
         skipped: list[str] = []
         for layer in reversed(project.knowledge_layers):

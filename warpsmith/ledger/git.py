@@ -33,6 +33,13 @@ def campaign_ref(name: str) -> str:
     return f"refs/heads/optimize/{name}"
 
 
+def campaign_refs(git: Git, name: str) -> list[str]:
+    """List the refs that hold a campaign's branch: its own, then those fetched from other repositories."""
+    own, pattern = campaign_ref(name), f"refs/remotes/*/optimize/{name}"
+    fetched = git.run("for-each-ref", "--format=%(refname)", pattern).split()
+    return [*([own] if git.commit(own) else []), *fetched]
+
+
 def branch_obstacle(root: Path, folders: Sequence[Path]) -> str:
     """Return why no campaign's branch can hold files of these folders; empty if one can."""
     git = Git(root)

@@ -32,7 +32,7 @@ from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.languages.base import EntersLibrary, LibraryEntry, Run
 from warpsmith.packages import require_torch
 from warpsmith.temporary import TemporaryFolder
-from warpsmith.use import choice, native_launch, shape_choice
+from warpsmith.use import choice, native_launch, rank_operator, shape_choice
 from warpsmith.use.arguments import Arguments
 from warpsmith.use.choice import BestVersion
 from warpsmith.use.planned_calls import PlannedCalls, PlannedVersion
@@ -85,6 +85,9 @@ def best(op: str, device: str | None = None) -> BestFunction:
         op: the operator, from the current project or a shipped one.
         device: `cpu`, `cuda` or `cuda:1`; by default a GPU if PyTorch has one.
 
+    Of an operator over ranks it is the best version for this program's number of ranks: every rank calls it with
+    its own tensors, after torch.distributed.init_process_group(). It has no gradients.
+
     Whatever keeps every version from running, the definition's reference runs instead, with a warning: a bad
     record, a folder that does not read, a missing compiler, a failed build, a full disk, or a failed first call.
     It is tried again after `RETRY_SECONDS`.
@@ -93,6 +96,7 @@ def best(op: str, device: str | None = None) -> BestFunction:
         MissingInput: there is no such operator.
         BadDefinition: its definition is wrong.
         MachineLacks: PyTorch is not installed.
+        Misuse: it is an operator over ranks, and the process group is not there, or they cannot share it out.
     """
     require_torch("best()")
     import torch
@@ -116,7 +120,12 @@ class _Chosen(NamedTuple):
 @functools.cache
 def _best(op: str, device: str, _folder: Path) -> _Chosen:
     project = choice.find_owning_project(op)
-    file = definition_file.load_definition(project.definition_path(op))
+    file = definition_file.load_definition(project.definition_path(op), over_ranks=None)
+    if file.definition.ranks > 1:
+        solution, run = rank_operator.best_over_ranks(project, file, _device_name(device))
+        over_ranks = cast("BestFunction", run)
+        over_ranks.solution, over_ranks.operator = solution, None
+        return _Chosen(over_ranks, time.monotonic() if solution == REFERENCE else None)
     try:
         function = best_accepted(project, file, device)
     except BadDefinition:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import stat
 import subprocess
 from collections.abc import Callable
@@ -14,7 +15,7 @@ import pytest
 from campaign_kit import OP, Script, git, make_repository
 
 from warpsmith.campaign import start
-from warpsmith.campaign.history import lineage, store
+from warpsmith.campaign.history import lineage, manifests, store
 from warpsmith.campaign.rounds import due_phase, state
 from warpsmith.campaign.rounds.resume import resume_campaign
 from warpsmith.core.evaluation import Energy
@@ -240,6 +241,44 @@ def test_message_of_an_agent_cannot_forge_a_trailer(project: Project, repository
     assert [(c.round, c.sha256) for c in lineage.rounds_on_branch(campaign)] == [
         (kept.record.round, kept.sha256) for kept in campaign.closed_rounds()
     ]
+
+
+def clone_of(project: Project, folder: Path) -> Project:
+    git(folder, "clone", "-q", str(project.root), "clone")
+    root = folder / "clone"
+    return Project(root, root / "kernels", root / "devlog", root / "docs" / "knowledge")
+
+
+def test_a_clone_goes_on_from_the_branch_that_it_fetched(
+    project: Project, repository: Path, tmp_path: Path
+) -> None:
+    campaign = begin(project)
+    script = Script({"v1": "ACCEPT", "v2": "ACCEPT", "v3": "ACCEPT"})
+    for _ in range(2):
+        script.round(campaign)
+    clone = clone_of(project, tmp_path)
+    shutil.copytree(project.devlog, clone.devlog)
+    shutil.copytree(project.kernels, clone.kernels, dirs_exist_ok=True)
+    there = store.read_campaign(clone, clone.devlog / campaign.folder.relative_to(project.devlog))
+    assert rounds_on(there) == [1, 2], "the rounds that origin has"
+    shutil.rmtree(there.ledger.folder_of(2))
+    assert any("restored round 2" in line for line in resume_campaign(there))
+    script.round(there)
+    assert rounds_on(there) == [1, 2, 3]
+    fetched = git(clone.root, "rev-parse", f"refs/remotes/origin/{ref(campaign)}").strip()
+    assert git(clone.root, "merge-base", ref(campaign), fetched).strip() == fetched
+
+
+def test_a_manifest_comes_back_from_a_fetched_branch(project: Project, repository: Path, tmp_path: Path) -> None:
+    campaign = begin(project)
+    Script({"v1": "ACCEPT"}).round(campaign)
+    clone = clone_of(project, tmp_path)
+    folder = clone.devlog / campaign.folder.relative_to(project.devlog)
+    shutil.copytree(campaign.folder, folder)
+    (folder / manifests.MANIFEST).write_text("torn")
+    done = list(manifests.restore_manifest(clone, folder))
+    assert any("restored manifest.yaml" in line for line in done)
+    assert (folder / manifests.MANIFEST).read_bytes() == (campaign.folder / manifests.MANIFEST).read_bytes()
 
 
 def test_start_outside_of_git_is_refused(project: Project) -> None:

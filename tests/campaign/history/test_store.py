@@ -92,6 +92,33 @@ def test_line_endings_are_not_gits_to_change(project: Project) -> None:
     assert manifest.read_bytes() == text
 
 
+def test_two_clones_that_both_closed_rounds_merge(project: Project, tmp_path: Path) -> None:
+    make_repository(project.root)
+    clones = []
+    for language in ("toy", "other"):
+        root = tmp_path / language
+        git(tmp_path, "clone", "-q", str(project.root), language)
+        clone = Project(root, root / "kernels", root / "devlog", root / "docs" / "knowledge")
+        campaign = start.start_campaign(clone, OP, "cpu", language)
+        script = Script({"v1": "ACCEPT", "v2": "ACCEPT"})
+        for _ in range(2):
+            script.round(campaign)
+        pages.render_campaign(campaign)
+        git(root, "add", "-A")
+        git(root, "-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", language)
+        clones.append(clone)
+    root = clones[0].root
+    git(root, "fetch", "-q", str(clones[1].root))
+    git(root, "-c", "user.name=a", "-c", "user.email=a@b.c", "merge", "-q", "--no-edit", "FETCH_HEAD")
+    merged = store.list_campaigns(clones[0], OP)
+    assert sorted(campaign.manifest.target_language for campaign in merged) == ["other", "toy"]
+    assert [[record.round for record in campaign.records()] for campaign in merged] == [[1, 2], [1, 2]]
+    for campaign in merged:
+        pages.render_campaign(campaign)
+    page = (root / "devlog" / OP / f"{OP}.md").read_text()
+    assert page.count(f"({merged[0].name}/report.md)") == page.count(f"({merged[1].name}/report.md)") == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -69,6 +70,22 @@ def test_a_judgement(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert options["best"].name == "toy/v1"
     assert (options["peers"], options["judgement"], options["timed"]) == (("torch.compile",), 2, True)
     assert json.loads((folder / "progress").read_text()) == {"text": "begun", "share": None}
+
+
+def test_the_outcome_counts_the_devices_before_a_lease_hides_them(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    visible = [4]
+
+    @contextmanager
+    def lease(target: Any, tell: Any) -> Iterator[None]:
+        visible[0] = 1
+        yield
+
+    monkeypatch.setattr(device_lease, "lease_device", lease)
+    monkeypatch.setattr(device_lease, "count_devices", lambda target: visible[0])
+    monkeypatch.setattr(perform.screening, "time_contenders", lambda *_: ScreenResults(results={}))
+    assert perform_in(folder, kind="screen", best="toy/v1").devices == 4
 
 
 def test_an_error_is_the_outcome(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

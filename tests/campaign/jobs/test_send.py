@@ -105,6 +105,14 @@ def test_a_judgement_goes_there_and_names_the_context(campaign: store.Campaign, 
     assert Measurement.model_validate_json(kept.read_bytes()) == MEASUREMENT
 
 
+@pytest.mark.parametrize(("devices", "noted"), [(1, None), (4, 4)])
+def test_a_judgement_says_how_many_devices_are_there(
+    campaign: store.Campaign, there: SimpleNamespace, devices: int, noted: int | None
+) -> None:
+    there.parts = {"evaluation": judged(campaign.project), "devices": devices}
+    assert judge(campaign).provenance.context_devices == noted
+
+
 def test_a_judgement_names_the_node_and_the_slurm_job(campaign: store.Campaign, there: SimpleNamespace) -> None:
     there.parts = {"evaluation": judged(campaign.project)}
     assert "node" not in judge(campaign).provenance.model_dump()

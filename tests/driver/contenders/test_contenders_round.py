@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import contender_kit
@@ -136,6 +137,15 @@ def test_where_none_is_right_the_first_gets_its_verdict(campaign: Any, lab: Any,
 def test_the_fastest_of_two_devices_are_raced_on_one(campaign: Any, lab: Any, planner: Any, bench: Any):
     bench.devices, bench.margin = 2, 0.06
     record = play(campaign, planner).records[1]
+    assert bench.screened == [[1, 3], [2], [2, 3]]
+    assert [each.end for each in record.contenders] == ["screened", "chosen", "raced"]
+
+
+def test_the_devices_of_a_context_share_the_contenders_out(campaign: Any, lab: Any, planner: Any, bench: Any):
+    """Its checks say how many there are; this machine's do not count."""
+    bench.devices, bench.devices_there, bench.margin = 1, 2, 0.06
+    manifest = campaign.manifest.model_copy(update={"context": "lab"})
+    record = play(replace(campaign, manifest=manifest), planner).records[1]
     assert bench.screened == [[1, 3], [2], [2, 3]]
     assert [each.end for each in record.contenders] == ["screened", "chosen", "raced"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from lab_samples import SQUARE, Lent, workers
 
-from warpsmith.lab.gate import judge
+from warpsmith.lab.gate import judge, request
 from warpsmith.lab.machine import contention
 
 
@@ -20,7 +20,7 @@ def idle(monkeypatch):
 @pytest.fixture
 def lent(host, monkeypatch):
     """Make judgements take their workers from the shared host."""
-    monkeypatch.setattr(judge, "WorkerHost", Lent(host))
+    monkeypatch.setattr(request, "WorkerHost", Lent(host))
     return host
 
 

@@ -456,11 +456,7 @@ def test_what_fails_beside_a_version_alone_is_its_fault(judged, monkeypatch):
     assert (found.decision.verdict, found.status) == (Verdict.ROLLBACK, Status.RUNTIME_ERROR)
     assert "reference: no memory is left" in found.decision.reason
 
-    def fails_alone(request, host, device):
-        with host:
-            return "no memory is left"
-
-    monkeypatch.setattr(control, "control_failure", fails_alone)
+    monkeypatch.setattr(control, "control_failure", lambda request, host, device: "no memory is left")
     assert judged(kernel(HONEST)).decision.verdict is Verdict.INVALID
 
 

@@ -13,7 +13,7 @@ from warpsmith.core.evaluation import (
     Verdict,
 )
 from warpsmith.core.trust import Check
-from warpsmith.lab.gate import judge
+from warpsmith.lab.gate import judge, request
 from warpsmith.lab.machine import system
 from warpsmith.lab.timing.session import SOLUTION
 from warpsmith.lab.workers.side import SideFailed, WorkerHost
@@ -163,7 +163,7 @@ def test_triton_is_interpreted_on_a_cpu(workshop, lent, changed, status):
 
 
 def test_the_real_host_is_what_judgements_use():
-    assert judge.WorkerHost is WorkerHost
+    assert request.WorkerHost is WorkerHost
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from warpsmith import files
-from warpsmith.campaign.evidence import agent_texts, stored_evaluations, toolchain
+from warpsmith.campaign.evidence import agent_texts, retimings, stored_evaluations, toolchain
 from warpsmith.campaign.evidence.stored_evaluations import StoredEvaluation
 from warpsmith.campaign.history import journal
 from warpsmith.campaign.history.records import misplaced_verdict
@@ -73,6 +73,7 @@ def check_campaign(campaign: Campaign) -> CampaignCheck:
             stale.append(Stale(path=project.relative(stored.path), message=f"{campaign.name} {fault}."))
     for path, fault in campaign.ledger.signature_faults(rounds):
         stale.append(signature_finding(project, path, fault))
+    stale += retimings.list_retiming_faults(campaign, rounds)
     return CampaignCheck(
         rounds=len(rounds),
         races=len(judged) - len(rounds),

@@ -11,7 +11,7 @@ from warpsmith.campaign.history.records import STRUCK, StoredRound
 from warpsmith.campaign.history.store import Campaign
 from warpsmith.core.text import to_one_line
 from warpsmith.errors import Misuse
-from warpsmith.ledger.git import Git, campaign_ref
+from warpsmith.ledger.git import Git, campaign_ref, campaign_refs
 from warpsmith.ledger.store import DIGEST
 
 ATTEMPTS = 5
@@ -34,16 +34,20 @@ class CommittedRound:
 
 
 def rounds_on_branch(campaign: Campaign) -> list[CommittedRound]:
-    """List the rounds that the branch holds, oldest first; raises Misuse outside a git repository."""
-    git = Git(campaign.project.root)
-    return _find_commits(git, campaign, git.commit(campaign_ref(campaign.name)))
+    """List the rounds that the branch holds, here or as it was fetched, by their numbers.
+
+    Raises:
+        Misuse: outside a git repository.
+    """
+    return sorted(_find_in_refs(Git(campaign.project.root), campaign), key=lambda committed: committed.round)
 
 
 def sync_branch(campaign: Campaign) -> list[str]:
     """Commit the rounds whose versions stand and that the branch lacks, in order, then the strikes; return one
     sentence each.
 
-    A branch that does not exist yet begins at HEAD. A second call changes nothing.
+    A branch that does not exist yet begins where it was fetched from another repository, else at HEAD. A second
+    call changes nothing.
 
     Raises:
         Misuse: not a git repository, the branch is checked out, or git refuses.
@@ -54,8 +58,8 @@ def sync_branch(campaign: Campaign) -> list[str]:
     actions: list[str] = []
     for _ in range(ATTEMPTS):
         tip = git.commit(ref)
-        if tip is None and (head := git.commit("HEAD")):
-            git.move(ref, head, None)
+        if tip is None and (start := _first_commit(git, campaign)):
+            git.move(ref, start, None)
             tip = git.commit(ref)
         committed = {commit.sha256 for commit in _find_commits(git, campaign, tip)}
         struck = {commit.sha256 for commit in _find_commits(git, campaign, tip, "Struck")}
@@ -77,11 +81,25 @@ def committed_files(campaign: Campaign, committed: CommittedRound) -> dict[str, 
     git = Git(campaign.project.root)
     folder = git.path(campaign.ledger.folder_of(committed.round))
     contents = git.files(committed.commit, folder)
-    for strike in _find_commits(git, campaign, git.commit(campaign_ref(campaign.name)), "Struck"):
+    for strike in _find_in_refs(git, campaign, "Struck"):
         if strike.sha256 == committed.sha256:
             struck = git.files(strike.commit, folder)
             contents |= {name: struck[name] for name in (STRUCK, DIGEST)}
     return contents
+
+
+def _first_commit(git: Git, campaign: Campaign) -> str | None:
+    """Return the commit at which a new branch of a campaign begins."""
+    return git.commit(next(iter(campaign_refs(git, campaign.name)), "HEAD"))
+
+
+def _find_in_refs(git: Git, campaign: Campaign, trailer: str = "Round") -> list[CommittedRound]:
+    """List the commits of `_find_commits` in every ref of the branch, each record once."""
+    commits: dict[tuple[int, str], CommittedRound] = {}
+    for ref in campaign_refs(git, campaign.name):
+        for committed in _find_commits(git, campaign, git.commit(ref), trailer):
+            commits.setdefault((committed.round, committed.sha256), committed)
+    return list(commits.values())
 
 
 def _find_commits(git: Git, campaign: Campaign, tip: str | None, trailer: str = "Round") -> list[CommittedRound]:

@@ -20,7 +20,7 @@ from warpsmith.core.campaign import Manifest
 from warpsmith.core.text import describe_error
 from warpsmith.errors import CorruptRecord, MachineLacks, Misuse
 from warpsmith.ledger import repair
-from warpsmith.ledger.git import Git, campaign_ref
+from warpsmith.ledger.git import Git, campaign_refs
 from warpsmith.ledger.store import RECORD, corrupt_file, digest_line, unreadable_file
 from warpsmith.project import Project
 
@@ -95,7 +95,7 @@ def _find_copy(project: Project, folder: Path) -> tuple[str, bytes | None]:
     git = Git(project.root)
     try:
         (sha256, _), name = _read_sha256(folder), f"{git.path(folder)}/{MANIFEST}"
-        for commit in (campaign_ref(folder.name), "HEAD", "the index"):
+        for commit in (*campaign_refs(git, folder.name), "HEAD", "the index"):
             result = git.try_run("cat-file", "blob", f"{'' if commit == 'the index' else commit}:{name}")
             if result.returncode == 0 and _fits(result.stdout, folder, sha256):
                 return commit, result.stdout

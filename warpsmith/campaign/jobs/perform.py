@@ -31,6 +31,7 @@ from warpsmith.lab.calibration import measurement
 from warpsmith.lab.doctor import checks, installation
 from warpsmith.lab.doctor.survey import take_survey
 from warpsmith.lab.machine import device_lease, hardware, provenance
+from warpsmith.lab.machine.hardware import HardwarePage
 from warpsmith.project import Project
 
 OUTCOME, PROGRESS, BUNDLE = "outcome.json", "progress", "bundle"
@@ -84,6 +85,13 @@ def _examination(project: Project) -> dict[str, Any]:
 
 def _work(project: Project, job: Job, manifest: Manifest, tell: Tell) -> dict[str, Any]:
     page = hardware.read_target_page(project, manifest.target)
+    devices = device_lease.count_devices(page.target)  # before a lease hides all but one
+    return {"devices": devices, **_work_on_device(project, job, manifest, page, tell)}
+
+
+def _work_on_device(
+    project: Project, job: Job, manifest: Manifest, page: HardwarePage, tell: Tell
+) -> dict[str, Any]:
     with device_lease.lease_device(page.target, tell):
         if job.kind == "measure":
             define.require_machine(manifest.target_language, page, manifest.objective)

@@ -89,6 +89,8 @@ def judge_in_context(
     _keep_measurement(project, result.outcome.measurement, origin.machine.id)
     measured = origin.measured if begin <= origin.measured <= this_minute() else this_minute()  # another clock
     update: dict[str, object] = {"context": manifest.context, "measured": measured}
+    if result.outcome.devices > 1:
+        update |= {"context_devices": result.outcome.devices}
     if result.allocation:
         update |= {"node": result.allocation.node, "slurm_job": result.allocation.job}
     return evaluation.model_copy(update={"provenance": origin.model_copy(update=update)})

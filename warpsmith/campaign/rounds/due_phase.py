@@ -7,12 +7,13 @@ from pathlib import Path
 from pydantic import Field
 
 from warpsmith import languages
+from warpsmith.campaign.evidence import retimings
 from warpsmith.campaign.history import drafts, forecast, records, solutions
 from warpsmith.campaign.rounds import attempts, stagnation
 from warpsmith.campaign.rounds.loop import LAST, LOOP, LoopRow, Phase, Who
 from warpsmith.campaign.rounds.state import CampaignState
 from warpsmith.core.base import Model
-from warpsmith.core.evaluation import REFERENCE_MISSES
+from warpsmith.core.evaluation import REFERENCE_MISSES, SLOWED
 
 
 class DuePhase(Model):
@@ -207,7 +208,7 @@ def _notes(state: CampaignState, name: str) -> list[str]:
             "Energy per call decides, not time; but a workload that gets much slower rolls the version back."
         )
     if name == "verdict" and state.open.invalid:
-        last = state.open.invalid[-1].decision.reason
+        last = state.open.invalid[-1].decision.reason.rstrip(".")
         notes.append(
             f"{len(state.open.invalid)} attempts were INVALID, the last one because: {last}; {_cure(state, last)}."
         )
@@ -237,12 +238,27 @@ def _changed_versions(state: CampaignState) -> list[str]:
 
 def _cure(state: CampaignState, reason: str) -> str:
     """Return what to do after an INVALID verdict: a machine recovers, a definition does not."""
+    if reason.startswith(SLOWED):
+        return _cure_slowness(state)
     if not reason.startswith(REFERENCE_MISSES):
         return "judge again"
     return (
         "mend the definition in another file and run `warpsmith amend"
         f' {state.campaign.name} --definition FILE --reason "WHY"`'
     )
+
+
+def _cure_slowness(state: CampaignState) -> str:
+    """Return what to do where the best version keeps coming out slow."""
+    best = next(stored for stored in state.rounds if stored.record is state.best)
+    again = [retiming for _, retiming in retimings.read_retimings(state.campaign, best) if not retiming.taken]
+    if again and set(again[-1].answers) & {each.provenance.seed for each in state.open.invalid}:
+        return (
+            f"it was timed again by itself: {again[-1].reason} Judge again on an idle machine, or review the"
+            f" version and take it out with `warpsmith strike {best.record.round} --campaign {state.campaign.name}"
+            ' --reason "WHY"`'
+        )
+    return "judge again; if that repeats, the best version's own time is taken again first"
 
 
 def _best_path(state: CampaignState) -> Path:

@@ -126,6 +126,10 @@ class RankCampaign:
         """
         return _last_accepted(self.ledger.read_all(), definition_sha256)
 
+    def accepted(self, definition_sha256: str) -> list[StoredRankRound]:
+        """Return the accepted rounds of this definition in order; raises CorruptRecord."""
+        return _accepted(self.ledger.read_all(), definition_sha256)
+
     def standing(self, definition_sha256: str) -> RankStanding:
         """Return all rounds, and which version stands; raises CorruptRecord."""
         rounds = self.ledger.read_all()
@@ -223,10 +227,14 @@ def _rank_ledger(folder: Path) -> RankLedger:
 
 
 def _last_accepted(rounds: Sequence[StoredRankRound], definition_sha256: str) -> StoredRankRound | None:
-    accepted = [
+    accepted = _accepted(rounds, definition_sha256)
+    return accepted[-1] if accepted else None
+
+
+def _accepted(rounds: Sequence[StoredRankRound], definition_sha256: str) -> list[StoredRankRound]:
+    return [
         stored
         for stored in rounds
         if stored.record.verdict.accepted
         and stored.record.evaluation.provenance.definition_sha256 == definition_sha256
     ]
-    return accepted[-1] if accepted else None

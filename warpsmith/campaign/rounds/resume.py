@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from warpsmith import files
+from warpsmith.campaign.evidence.retimings import RETIMINGS
 from warpsmith.campaign.evidence.stored_evaluations import RERUNS
 from warpsmith.campaign.history import journal, lineage, manifests, records, solutions, store
 from warpsmith.campaign.history.records import StoredRound
@@ -23,7 +24,6 @@ from warpsmith.core.evaluation import Evaluation
 from warpsmith.core.spend import Spending
 from warpsmith.errors import CorruptRecord, Misuse
 from warpsmith.ledger import repair
-from warpsmith.ledger.git import campaign_ref
 from warpsmith.ledger.lock import LOCK, hold_lock
 from warpsmith.ledger.store import RECORD
 from warpsmith.ownership import is_abandoned
@@ -64,7 +64,7 @@ def restore_manifests(project: Project, name: str | None) -> list[str]:
 
 def _resume(campaign: Campaign) -> Iterator[str]:
     ledger = campaign.ledger
-    yield from repair.sweep((campaign.folder, campaign.folder / RERUNS))
+    yield from repair.sweep((campaign.folder, campaign.folder / RERUNS, campaign.folder / RETIMINGS))
     yield from repair.sweep_ledger(ledger)
     yield from repair.quarantine_records(
         ledger,
@@ -160,7 +160,7 @@ def _restore_rounds(campaign: Campaign) -> Iterator[str]:
         contents = lineage.committed_files(campaign, committed)
         if hashlib.sha256(contents.get(RECORD, b"")).hexdigest() == committed.sha256:
             files.publish_folder(dict(contents), folder)
-            yield f"restored round {committed.round} from {campaign_ref(campaign.name)}"
+            yield f"restored round {committed.round} from commit {committed.commit[:12]}"
 
 
 def _is_sound(campaign: Campaign, part: Model) -> bool:

@@ -12,6 +12,7 @@ from warpsmith.cli.options import Json
 from warpsmith.errors import Ambiguous, MachineFailed, MissingInput, Misuse, SolutionFailed
 
 if TYPE_CHECKING:
+    from warpsmith.campaign.rounds.rank_rounds import RankCampaign
     from warpsmith.lab.operator.definition_file import DefinitionFile
     from warpsmith.lab.ranks.judge import RankRequest
     from warpsmith.lab.ranks.models import RankEvaluation
@@ -47,6 +48,13 @@ def ranks_command(
         float, typer.Option(min=1, help="Seconds for a block of calls, after which all ranks are ended.")
     ] = 30,
     out: Annotated[Path | None, typer.Option(help="File of the record; by default under .warpsmith.")] = None,
+    final: Annotated[
+        bool,
+        typer.Option("--final", help="Race the best version against the first one and each --peer; record it."),
+    ] = False,
+    peer: Annotated[
+        list[Path] | None, typer.Option(help="Further version for the final race; may be repeated.")
+    ] = None,
     repair: Annotated[
         bool, typer.Option("--repair", help="Move records of rounds that are corrupt to a quarantine.")
     ] = False,
@@ -58,7 +66,7 @@ def ranks_command(
     without the sandbox, since ranks must reach each other: judge only code that you trust.
 
     With --round the verdict is a round, in the devlog: the version must beat the best one of the rounds before it
-    on the same target and number of ranks. The first version is the baseline.
+    on the same target and number of ranks. The first version is the baseline. --final races the best one.
 
     Exit code 1: the version is wrong or slower; 4: the machine lacks something, or it failed; 6: the gain is
     within the noise.
@@ -75,6 +83,16 @@ def ranks_command(
     file = definition_file.load_definition(path, over_ranks=True)
     file = _choose(file, ranks, workload or [])
     hardware.read_target_page(project, target)
+    if final:
+        if source or hypothesis is not None or against or check or repair or out or workload:
+            raise Misuse("--final races the best version of the rounds; name the operator alone, and --peer FILE.")
+        for rival in peer or []:
+            if not rival.is_file():
+                raise MissingInput(f"{rival} does not exist; name the Python file of a version.")
+        _race(RankRequest(project, file, path, target=target, limits=Limits(seconds=timeout)), peer or [], as_json)
+        return
+    if peer:
+        raise Misuse("--peer takes part in a final race; add --final, or use --against.")
     if repair or source is None:
         _show_rounds(project, file, target, as_json=as_json, repair=repair)
         return
@@ -114,6 +132,33 @@ def _refuse_combinations(
     for path in (source, against):
         if path is not None and not path.is_file():
             raise MissingInput(f"{path} does not exist; name the Python file of a version.")
+
+
+def _race(request: RankRequest, peers: list[Path], as_json: bool) -> None:
+    """Race the best version, print the gain over each rival, and exit with 1 if the version is wrong."""
+    from warpsmith.campaign.rounds import rank_race, rank_rounds
+
+    definition = request.file.definition
+    campaign = rank_rounds.RankCampaign(request.project, definition.name, request.target, definition.ranks)
+    with rank_rounds.hold_rank_campaign(campaign):
+        race = rank_race.race_best_version(campaign, request, peers, _judge)
+    if as_json:
+        console.out_json(race)
+    else:
+        rows = [(name, *_race_row(each)) for name, each in race.judgements.items()]
+        console.out_table(("against", "gain", "worst workload", "result"), rows)
+        console.out(f"round {race.round}: {console.path_from_here(rank_race.rank_race_path(campaign))}")
+    if not race.correct:
+        raise typer.Exit(SolutionFailed.exit_code)
+
+
+def _race_row(evaluation: RankEvaluation) -> tuple[str, str, str]:
+    mean, decision = evaluation.aggregate, evaluation.decision
+    gain = f"{mean.speedup:.2f}x [{mean.interval.low:.2f}, {mean.interval.high:.2f}]" if mean else ""
+    worst = f"{mean.worst_workload} {mean.worst:.2f}x" if mean else ""
+    if not evaluation.correct:
+        return gain, worst, decision.reason if decision else "wrong"
+    return gain, worst, "right"
 
 
 def _judge(request: RankRequest) -> RankEvaluation:
@@ -204,6 +249,20 @@ def _show_rounds(project: Project, file: DefinitionFile, target: str, *, as_json
     else:
         path = campaign.ledger.folder_of(standing.best_round) / rank_rounds.VERSION
         console.out(f"best: round {standing.best_round}, {console.path_from_here(path)}")
+        _tell_final_race(campaign, file.sha256)
+
+
+def _tell_final_race(campaign: RankCampaign, definition_sha256: str) -> None:
+    from warpsmith.campaign.rounds import rank_race
+
+    best = campaign.accepted(definition_sha256)[-1]
+    race = rank_race.read_rank_race(campaign, best)
+    if race is None:
+        console.out("final race: none yet; --final runs it")
+        return
+    for name, each in race.judgements.items():
+        gain, _, result = _race_row(each)
+        console.out(f"final race: {gain} over {name}, {result}" if gain else f"final race: {name}, {result}")
 
 
 def _choose(file: DefinitionFile, ranks: int, names: list[str]) -> DefinitionFile:

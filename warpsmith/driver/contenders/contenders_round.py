@@ -183,10 +183,7 @@ class ContendersRound:
         right = [each.number for each in designs if each.end == "correct"]
         if len(right) < 2:
             return
-        manifest = self.campaign.manifest
-        target = hardware.read_target_page(self.campaign.project, manifest.target).target
-        devices = 1 if manifest.context else device_lease.count_devices(target)
-        shares = choose.share_out(right, devices)
+        shares = choose.share_out(right, self._count_devices(designs))
         self._take_times(designs, self._screen(state, designs, shares), "screened")
         times = {each.number: each.times for each in designs if each.times}
         raced = choose.choose_raced(times)
@@ -194,6 +191,14 @@ class ContendersRound:
             for each in designs:
                 each.times = None if each.number in raced else each.times
             self._take_times(designs, self._screen(state, designs, [raced]), "raced")
+
+    def _count_devices(self, designs: Sequence[_Design]) -> int:
+        """Count the devices that screens can hold at once: here, or as the checks of contenders found there."""
+        manifest = self.campaign.manifest
+        if manifest.context is None:
+            target = hardware.read_target_page(self.campaign.project, manifest.target).target
+            return device_lease.count_devices(target)
+        return max((each.check.provenance.context_devices or 1 for each in designs if each.check), default=1)
 
     def _screen(
         self, state: CampaignState, designs: Sequence[_Design], shares: Sequence[Sequence[int]]

@@ -67,13 +67,13 @@ class DefinitionFile:
         return dict(zip(self.definition.outputs, values, strict=True))
 
 
-def load_definition(path: Path, *, over_ranks: bool = False) -> DefinitionFile:
+def load_definition(path: Path, *, over_ranks: bool | None = False) -> DefinitionFile:
     """Import a definition.
 
     Args:
         path: the file.
         over_ranks: whether the caller runs several ranks; a definition for one process is then refused, and one
-            for several otherwise.
+            for several otherwise. None takes both.
 
     Raises:
         MissingInput: there is no such file.
@@ -103,12 +103,12 @@ def load_definition(path: Path, *, over_ranks: bool = False) -> DefinitionFile:
     )
 
 
-def _check_ranks(path: Path, definition: Definition, over_ranks: bool) -> None:
+def _check_ranks(path: Path, definition: Definition, over_ranks: bool | None) -> None:
     if over_ranks and definition.ranks == 1:
         raise BadDefinition(
             f"{path}: the definition is for one process; set `ranks` and the tensors' `shard_axis`."
         )
-    if not over_ranks and definition.ranks > 1:
+    if over_ranks is False and definition.ranks > 1:
         raise BadDefinition(
             f"{path}: the definition is for {definition.ranks} ranks, which only `warpsmith ranks` runs;"
             f' `warpsmith ranks {definition.name} FILE --round "HYPOTHESIS"` judges a version against the best one'

@@ -18,7 +18,7 @@ from warpsmith.profiling.trace import rank as trace_rank
 from warpsmith.profiling.trace.models import Parts, Trace
 from warpsmith.profiling.trace.read import load_trace
 from warpsmith.program.analysis import models as model
-from warpsmith.program.analysis import prerequisites, recommend, record_names, throughput
+from warpsmith.program.analysis import prerequisites, program_rules, recommend, record_names, throughput
 from warpsmith.program.analysis.models import Analysis, AnalyzedProgram, Hotspot
 from warpsmith.program.analysis.prerequisites import ProgramInspection
 from warpsmith.program.analysis.ranks import AnalyzedRanks, analyze_ranks
@@ -31,9 +31,6 @@ from warpsmith.program.process.runner import TIMEOUT, Runner
 from warpsmith.program.scripts.command_runner import CommandEnded, open_runner
 from warpsmith.program.scripts.script_loop import find_script_loop
 from warpsmith.project import Project
-
-SCRATCH = ".warpsmith"
-"""Folder of the project for outputs, traces and backups, which git does not see."""
 
 STEPS = 5
 """Default number of timed and traced steps."""
@@ -66,8 +63,8 @@ def analyze_program(
         BadEntry: a knowledge entry does not read; nothing was run.
         WarpsmithError: as `Runner` and `command.run` do.
     """
-    declared = prerequisites.list_program_rules(project)
-    files.hide_from_git(project.root / SCRATCH)
+    declared = program_rules.list_program_rules(project)
+    files.hide_from_git(project.root / record_names.SCRATCH)
     analysis, inspection = _run_program(project, program, tell, steps, seed, timeout)
     rules = {item.entry: declared[item.entry] for item in analysis.recommendations if item.entry in declared}
     unmet = prerequisites.unmet_by_entry(project, program, analysis.facts, inspection, rules)
@@ -90,7 +87,7 @@ def analyze_program(
 
 def scratch_folder(project: Project, program: Program) -> Path:
     """Return the folder of a program's output and last trace."""
-    return project.root / SCRATCH / record_names.FOLDER / record_names.record_name(project, program)
+    return project.root / record_names.SCRATCH / record_names.FOLDER / record_names.record_name(project, program)
 
 
 def analyzed_program(project: Project, program: Program) -> AnalyzedProgram:
@@ -107,11 +104,6 @@ def analyzed_program(project: Project, program: Program) -> AnalyzedProgram:
         command=program.command,
         writes=tuple(map(project.relative, program.writes)),
     )
-
-
-def command_words(shell_command: str, writes: Sequence[str]) -> tuple[str, ...]:
-    """Return the words that name a shell command as the program of a Warpsmith command."""
-    return ("--command", shell_command, *(word for path in writes for word in ("--writes", path)))
 
 
 def split_step(trace: Trace, step_seconds: float) -> Parts:
@@ -246,7 +238,7 @@ def _build_analysis(
 def _command_words(project: Project, program: Program) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the program and its arguments as words of a command."""
     if program.command is not None:
-        return command_words(program.command, analyzed_program(project, program).writes), ()
+        return record_names.command_words(program.command, analyzed_program(project, program).writes), ()
     words = (program.module or project.relative(program.path), "--step", program.step)
     return (*words, *(("--setup", program.setup) if program.setup else ())), program.args
 

@@ -14,7 +14,6 @@ from warpsmith.core.base import Slug
 from warpsmith.core.hardware import Target
 from warpsmith.core.trial import Prerequisite, Prerequisites, ProgramRules
 from warpsmith.errors import WarpsmithError
-from warpsmith.knowledge.catalog import Catalog
 from warpsmith.lab.machine import hardware
 from warpsmith.program.capture.rules import Observation
 from warpsmith.program.lines import line_rules
@@ -85,12 +84,6 @@ class _CheckResult:
     state: _CheckState
     evidence: str
     machine: bool = False
-
-
-def list_program_rules(project: Project) -> dict[Slug, ProgramRules]:
-    """Return the rules of the entries for whole programs, by id; raises BadEntry if an entry does not read."""
-    entries = Catalog.load(project).entries.values()
-    return {entry.id: entry.matter.program for entry in entries if entry.matter.program}
 
 
 def needs_watching(rules: ProgramRules) -> bool:

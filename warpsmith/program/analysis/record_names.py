@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from warpsmith.program.process.program import Program
@@ -17,6 +17,9 @@ from warpsmith.project import Project
 
 FOLDER = "programs"
 """Folder of all programs, in the devlog."""
+
+SCRATCH = ".warpsmith"
+"""Folder of the project for outputs, traces and backups, which git does not see."""
 
 SCRIPT_STEP = "__main__"
 """Part of a name in place of a step, for a script that a command runs."""
@@ -31,6 +34,11 @@ def record_name(project: Project, program: Program) -> str:
         return re.sub(r"[^\w.]+", "-", program.command)[:_MOST].strip("-.") or "command"
     name = _name_of(project, program.path, program.step or SCRIPT_STEP)
     return name if (project.devlog / FOLDER / name).is_dir() else _older_name(project, program) or name
+
+
+def command_words(shell_command: str, writes: Sequence[str]) -> tuple[str, ...]:
+    """Return the words that name a shell command as the program of a Warpsmith command."""
+    return ("--command", shell_command, *(word for path in writes for word in ("--writes", path)))
 
 
 def matching_names(project: Project, text: str) -> list[str]:

@@ -19,7 +19,7 @@ from warpsmith.core.trial import (
     TrialVerdict,
 )
 from warpsmith.errors import MissingInput
-from warpsmith.program.analysis import analysis_store, analyzer, prerequisites, record_names
+from warpsmith.program.analysis import analysis_store, program_rules, record_names
 from warpsmith.program.analysis.models import Analysis, Recommendation
 from warpsmith.program.trials import trial_store
 from warpsmith.program.trials.trial_store import Trials
@@ -71,7 +71,7 @@ def read_program_state(project: Project, text: str | None = None) -> ProgramStat
         changed=analysis is not None and _has_changed(project, analysis),
         plan=trials.plan(),
         records=[record for _, record in sorted(trials.records().items())],
-        rules=prerequisites.list_program_rules(project),
+        rules=program_rules.list_program_rules(project),
         requested=text,
     )
 
@@ -266,7 +266,7 @@ def analysis_arguments(analysis: Analysis) -> str:
 def command_arguments(subject: ProgramReference) -> str:
     """Format a program as the arguments of a command."""
     if subject.command is not None:
-        return shlex.join(analyzer.command_words(subject.command, subject.writes))
+        return shlex.join(record_names.command_words(subject.command, subject.writes))
     words = [subject.module or subject.path, "--step", subject.step]
     words += ["--setup", subject.setup] if subject.setup else []
     words += ["--", *subject.args] if subject.args else []

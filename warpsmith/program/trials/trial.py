@@ -28,7 +28,7 @@ from warpsmith.core.trial import (
     TrialVerdict,
 )
 from warpsmith.errors import MachineLacks, Misuse, SolutionFailed, TimedOut
-from warpsmith.program.analysis import analyzer, prerequisites
+from warpsmith.program.analysis import prerequisites, record_names
 from warpsmith.program.process.program import Program
 from warpsmith.program.process.runner import TIMEOUT
 from warpsmith.program.scripts.command_runner import open_runner
@@ -92,7 +92,7 @@ def check_before_trial(
     Raises:
         Misuse, SolutionFailed, TimedOut, MachineLacks: as `Runner`.
     """
-    files.hide_from_git(project.root / analyzer.SCRATCH)
+    files.hide_from_git(project.root / record_names.SCRATCH)
     with open_runner(
         request.program, timeout=timeout, log=trial_files.output_path(project, request.program)
     ) as runner:

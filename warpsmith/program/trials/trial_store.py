@@ -25,7 +25,7 @@ from warpsmith.errors import CorruptRecord, Misuse
 from warpsmith.ledger import repair
 from warpsmith.ledger.lock import hold_lock
 from warpsmith.ledger.store import RECORD, Ledger
-from warpsmith.program.analysis import analysis_store, analyzer, record_names
+from warpsmith.program.analysis import analysis_store, record_names
 from warpsmith.program.process.program import Program
 from warpsmith.project import Project
 
@@ -168,7 +168,7 @@ def lock_programs(project: Project) -> AbstractContextManager[None]:
         Busy: another process measures a program of the project.
         MachineLacks: the disk takes no more data; everything written before is whole.
     """
-    scratch = project.root / analyzer.SCRATCH
+    scratch = project.root / record_names.SCRATCH
     lock = scratch / "program.lock"
     files.hide_from_git(scratch)
     subject = "The timing of this project's programs"
@@ -183,7 +183,7 @@ def resume_trials(trials: Trials) -> list[str]:
 
 def _resume(trials: Trials) -> Iterator[str]:
     ledger = trials.ledger
-    yield from repair.sweep((trials.project.root / analyzer.SCRATCH, trials.folder.parent.parent))
+    yield from repair.sweep((trials.project.root / record_names.SCRATCH, trials.folder.parent.parent))
     yield from repair.sweep_ledger(ledger)
     yield from repair.quarantine_records(ledger)
     yield from repair.acknowledge_missing(ledger)
