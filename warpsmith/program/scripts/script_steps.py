@@ -209,6 +209,16 @@ class ScriptSteps:
                 original(tensors, *args, **options)
 
         torch.autograd.backward = backward
+        if self._settings["work"] != "backward":
+            return
+        method: Any = torch.Tensor.backward
+
+        @functools.wraps(method)
+        def backward_of_loss(loss: Any, *args: Any, **options: Any) -> None:  # noqa: ANN401 - PyTorch's
+            # The step ends outside of the call: PyTorch takes modes that watch away within it.
+            self.mark_step(original, lambda: method(loss, *args, **options))
+
+        torch.Tensor.backward = backward_of_loss  # type: ignore[assignment]
 
     def _watch_optimizers(self) -> None:
         """End a step where an optimizer has stepped."""
