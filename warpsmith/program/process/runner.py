@@ -51,7 +51,7 @@ _TASKS = {
     "region_values": "the steps whose values are observed",
     "transfer": "the audit of its kernel",
 }
-"""What a task is called where it fails; others look at the program without a step."""
+"""Words for a task where it fails; others look at the program without a step."""
 
 
 class Runner:
