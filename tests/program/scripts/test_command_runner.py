@@ -12,6 +12,7 @@ from warpsmith.errors import Misuse, SolutionFailed, TimedOut, WarpsmithError
 from warpsmith.program.lines.watch import watch_lines
 from warpsmith.program.process.program import Program, resolve_step_program
 from warpsmith.program.scripts.command_runner import CommandEnded, CommandRunner, open_runner
+from warpsmith.program.trials.pair_timing import ProgramForm
 
 pytestmark = pytest.mark.own_process
 
@@ -114,6 +115,32 @@ def test_a_call_of_generate_ends_a_step_and_gives_its_value(
         assert first["value"].norm == 0.0 < second["value"].norm  # type: ignore[union-attr, operator]
         with pytest.raises(CommandEnded, match="ended by itself"):
             sampling.run(9)
+
+
+DROPOUT = """
+import torch
+model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout(0.5))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+run = RUN
+for step in range(100):
+    run(torch.ones(8, 4)).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+@pytest.mark.slow
+def test_compiled_dropout_of_a_script_is_compared_with_the_draws_of_eager_code(
+    script: Callable[..., Program], tmp_path: Path
+) -> None:
+    losses = {}
+    for run in ("model", "torch.compile(model)"):
+        form = ProgramForm(script(DROPOUT.replace("RUN", run)), log=tmp_path / ".warpsmith" / "log")
+        with form.compared_runner() as compared:
+            compared.start()
+            losses[run] = [step["value"] for step in compared.run(3).values]
+    assert losses["model"] == pytest.approx(losses["torch.compile(model)"], rel=1e-4)
+    assert len(set(losses["model"])) == 3
 
 
 @pytest.mark.parametrize("ends", [BY_OPTIMIZER, BY_CLOSURE, BY_HAND])

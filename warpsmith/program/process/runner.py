@@ -69,6 +69,9 @@ class Runner:
     runs_commands = False
     """True for the class that runs shell commands."""
 
+    eager_random = False
+    """True if compiled code of a command draws the random numbers of eager code; set it before the start."""
+
     def __init__(
         self,
         program: Program,

@@ -85,7 +85,7 @@ class ScriptSteps:
         """Seed the generators and mark the steps; call this when PyTorch has just been imported."""
         import torch
 
-        gather.record_compile_calls()
+        gather.record_compile_calls(eager_random=self._settings["eager_random"])
         random.seed(self._settings["seed"])
         torch.manual_seed(self._settings["seed"])
         if int(os.environ.get("WORLD_SIZE", "1")) > 1:
