@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from warpsmith.cli import console
+from warpsmith.core.text import NoticeLine
 
 
 def test_a_table_in_a_pipe_is_not_padded_to_its_widest_row(capsys: pytest.CaptureFixture[str]):
@@ -34,3 +35,14 @@ def test_a_path_is_as_it_is_typed_here(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     assert console.path_from_here(tmp_path / "devlog" / "report.md") == "devlog/report.md"
     assert console.path_from_here(tmp_path.parent / "report.md") == str(tmp_path.parent / "report.md")
+
+
+def test_phases_are_written_where_no_bar_can_be_drawn(capsys: pytest.CaptureFixture[str]):
+    for phases in (False, True):
+        with console.progress(phases=phases) as tell:
+            tell("timing both in turns")
+            tell(NoticeLine("the device is busy"))
+    lines = capsys.readouterr().err.split("warpsmith: ")
+    assert "".join(lines).split("\n") == [
+        "the device is busy", "timing both in turns", "the device is busy", "",
+    ]  # fmt: skip

@@ -83,7 +83,7 @@ def test_the_baseline(played: Rounds):
 def test_captured_calls_stand_beside_their_workload(played: Rounds):
     path = played.campaign.project.definition_path(OP)
     path.write_text(path.read_text().replace('1024}, dtype="bfloat16"', '1024}, weight=7, dtype="bfloat16"'))
-    assert "4096x1024-bf16 (floor 3.50 us, 7 captured calls)," in played.task
+    assert "4096x1024-bf16 (floor 3.50 us, 7 counted calls)," in played.task
 
 
 def test_a_planned_round(played: Rounds):

@@ -89,11 +89,12 @@ def out_line_json(model: BaseModel) -> None:
 
 
 @contextmanager
-def progress(duration: Duration | None = None) -> Iterator[Tell]:
+def progress(duration: Duration | None = None, *, phases: bool = False) -> Iterator[Tell]:
     """Yield a callback that takes lines of progress and shows a bar; without a terminal it shows notices only.
 
     Args:
         duration: estimates the time that is left, and keeps the wall time of this run if it is told as complete.
+        phases: the lines are few and minutes apart, and are written without a terminal too.
     """
     started, share = time.monotonic(), 0.0
 
@@ -103,7 +104,7 @@ def progress(duration: Duration | None = None) -> Iterator[Tell]:
 
     def note_and_tell(text: str) -> None:
         note(text)
-        if isinstance(text, NoticeLine):
+        if phases or isinstance(text, NoticeLine):
             tell(text)
 
     console = stderr()

@@ -222,9 +222,9 @@ def _judged_workloads(state: CampaignState, definition: Definition) -> str:
 
 
 def _workload_text(workload: Workload, floor: float | None) -> str:
-    """Return the floor of a workload and the calls that were captured of it, in parentheses."""
+    """Return the floor of a workload and the calls that were counted of it, in parentheses."""
     parts = [] if floor is None else [f"floor {format.seconds(floor)}"]
-    parts += [] if workload.weight is None else [f"{format.count_noun(workload.weight, 'captured call')}"]
+    parts += [] if workload.weight is None else [f"{format.count_noun(workload.weight, 'counted call')}"]
     return f" ({', '.join(parts)})" if parts else ""
 
 

@@ -93,7 +93,8 @@ def test_a_wait_is_a_copy_where_a_call_brings_numbers(line: str, kind: str, tmp_
     meta = MetaWatcher([str(tmp_path)], {})
     meta.waiting = line.split("(")[0].split(".")[-1] if "[" not in line.split("(")[0] else "__getitem__"
     with hooks.watch_steps(meta):
-        meta.run_step(child.step)
+        meta.begin_step()
+        child.step()
     found = meta.list_observations(events.compare_steps(meta.events))
     assert [(one.kind, one.line, one.certainty) for one in found] == [(kind, 4, "certain")]
 

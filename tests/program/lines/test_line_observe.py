@@ -13,6 +13,7 @@ from graph_programs import Loaded
 from warpsmith.program.lines import line_rules
 from warpsmith.program.lines.models import LineFinding
 from warpsmith.program.lines.raw_lines import WatchedLines
+from warpsmith.program.process import profile_steps
 from warpsmith.program.tasks import line_observe
 
 pytest.importorskip("torch")
@@ -52,7 +53,8 @@ def watched(folder: Path, body: str) -> tuple[dict[str, int], WatchedLines]:
     path = folder / "train.py"
     path.write_text(text)
     marks = {line.rpartition("# ")[2]: n for n, line in enumerate(text.splitlines(), 1) if "# " in line}
-    answer = line_observe.main(Loaded(path, None), [str(folder)], steps=2)  # type: ignore[arg-type]
+    loaded = Loaded(path, None)
+    answer = profile_steps.run_steps(line_observe.main(loaded, [str(folder)], steps=2), loaded.step)  # type: ignore[arg-type]
     return marks, WatchedLines.model_validate(answer["lines"])
 
 
@@ -190,6 +192,7 @@ def test_time_in_a_loop_inside_another_counts_once(tmp_path: Path, monkeypatch: 
         (3, 4, 4, "inner"), (8, 9, 10, "step"),
     ]  # fmt: skip
     before = sys.gettrace()
-    whole, seconds = line_timer.LoopTimer(loops, lambda: None).run(lambda: scope["step"](advance))
+    timed = line_timer.LoopTimer(loops, lambda: None).time_step()
+    whole, seconds = profile_steps.run_steps(timed, lambda: scope["step"](advance))
     assert (whole, [seconds[loop] for loop in loops]) == (38, [6, 20])
     assert sys.gettrace() is before

@@ -10,11 +10,11 @@ from test_operators import Here
 
 from warpsmith import project as projects
 from warpsmith.cli import main as entry
-from warpsmith.core.definition import Definition, ScalarSpec
+from warpsmith.core.definition import Definition, ScalarSpec, calls_by_workload
 from warpsmith.errors import MissingInput, Misuse
 from warpsmith.lab.machine import system
 from warpsmith.lab.operator import definition_file
-from warpsmith.program.operators import extract, extraction_file
+from warpsmith.program.operators import definition_writer, extract, extraction_file
 from warpsmith.program.operators.extract import ExtractedOperator
 from warpsmith.program.process.program import resolve_step_program
 from warpsmith.project import Project
@@ -76,6 +76,16 @@ def test_softmax_in_two_types_is_one_definition(here):
     assert sum(one.calls for one in found.extraction.called) in (1, 2)
     seen = [one.name for one in definition.workloads if one.set != "odd"]
     assert {one.workload for one in found.extraction.called} == set(seen)
+    timed = definition.select("representative", "full")
+    assert calls_by_workload(timed) == {one.workload: round(one.calls) for one in found.extraction.called}
+    assert all(workload.weight is None for workload in definition.select("odd"))
+
+
+@pytest.mark.parametrize(
+    ("per_step", "weights"), [([8.0], [8]), ([1 / 3, 2 / 3, 1.0], [1, 2, 3]), ([0.5, 1 / 3], [3, 2])]
+)
+def test_calls_of_some_steps_weigh_as_whole_numbers(per_step, weights):
+    assert definition_writer._count_calls(per_step) == weights
 
 
 def test_layer_norm_has_weights_a_number_and_three_results(here):

@@ -12,6 +12,7 @@ from programs import program
 
 from warpsmith.errors import MachineLacks, Misuse, SolutionFailed, TimedOut, WarpsmithError
 from warpsmith.lab.workers import process
+from warpsmith.program.lines.watch import watch_lines
 from warpsmith.program.models import ProgramFacts, StepsRun, TensorSummary
 from warpsmith.program.process import runner as runners
 from warpsmith.program.process.runner import Runner
@@ -199,6 +200,16 @@ def test_a_step_that_does_not_run_is_said_in_one_sentence(
         with pytest.raises(error, match=says.replace("20 s", "2 s")) as failed:
             runner.run(1)
     assert "\n" not in str(failed.value)
+
+
+def test_a_program_that_ends_while_it_is_observed_is_said_to(tmp_path: Path) -> None:
+    text = "import os, torch\ndef train_step():\n    os._exit(7)\n"
+    ended = "ended with exit code 7 during the steps that are"
+    for look, says in ((Runner.observe, f"{ended} observed"), (watch_lines, f"{ended} watched line by line")):
+        with Runner(program(tmp_path, text), timeout=QUICK, log=tmp_path / "log.txt") as runner:
+            runner.start()
+            with pytest.raises(SolutionFailed, match=says):
+                look(runner, **({"gpu": False} if look is watch_lines else {}))  # type: ignore[operator]
 
 
 def test_what_forks_is_counted_and_killed_with_the_program(tmp_path: Path) -> None:

@@ -41,3 +41,20 @@ def train_step():
     assert not {"aten::cat", "aten::index_select"} & seen
     rows = {row.name for row in recorded(tmp_path, text=text).operators.rows}
     assert {"aten::stack", "aten::embedding"} <= rows
+
+
+def test_what_an_optimizers_closure_runs_is_no_time_of_the_optimizer():
+    weight = torch.nn.Parameter(torch.randn(256, 256))
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+
+    def closure():
+        loss = sum((weight @ weight).square().sum() for _ in range(20))
+        loss.backward()
+        return loss
+
+    with profiler_recording.record_profiler(record_shapes=False) as found:
+        optimizer.step(closure)
+        optimizer.step(closure=closure)
+    seen = profiler_recording.summarize_step(found)
+    assert seen["backwards"] == seen["optimizer_steps"] == 2
+    assert 0 < seen["optimizer_seconds"] < 0.5 * seen["seconds"], "forward and backward passes take most of it"

@@ -11,6 +11,7 @@ import pytest
 
 from warpsmith.errors import MachineLacks, Misuse, SolutionFailed, TimedOut, WarpsmithError
 from warpsmith.lab.workers.process import is_alive
+from warpsmith.program.lines.watch import watch_lines
 from warpsmith.program.process import replicas
 from warpsmith.program.process.program import Program, resolve_step_program
 from warpsmith.program.scripts import command_runner, rank_failures
@@ -99,6 +100,10 @@ def test_every_rank_answers_and_ranks_that_start_apart_are_seen(
         assert replicas.differing_parameters(started.call_ranks("sketch")) == ["Linear.weight", "Linear.bias"]
         files = started.write_traces(2, tmp_path)
         assert [path.name for path in files] == ["trace.json.gz", "trace.rank1.json.gz"]
+        update = watch_lines(started, gpu=False).lines.update
+        assert update is not None
+        assert TRAIN.splitlines()[update.line - 1] == "    optimizer.step()"
+        assert started.run(1).count == 1, "all ranks go on"
 
 
 @pytest.mark.slow

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from warpsmith.errors import Misuse, SolutionFailed, TimedOut, WarpsmithError
+from warpsmith.program.lines.watch import watch_lines
 from warpsmith.program.process.program import Program, resolve_step_program
 from warpsmith.program.scripts.command_runner import CommandEnded, CommandRunner, open_runner
+from warpsmith.program.trials.pair_timing import ProgramForm
 
 pytestmark = pytest.mark.own_process
 
@@ -41,6 +43,26 @@ with torch.no_grad():
     for k in range(3):
         y = model.generate(torch.ones(1, 2), times=k)
 """
+LOOPS = """
+import torch
+model, rows = torch.nn.Linear(8, 8), torch.randn(128, 8)
+OPTIMIZER
+for step in range(100):
+    loss = torch.zeros(())
+    for row in model(rows):  # LOOP
+        loss = loss + (row * row).sum()
+    if loss.item() < 0:  # ITEM
+        break
+    END
+"""
+BY_OPTIMIZER = ("optimizer = torch.optim.SGD(model.parameters(), lr=0.1)", "loss.backward(); optimizer.step()")
+BY_CLOSURE = (
+    "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+    "def close():\n    loss = torch.zeros(())\n    for row in model(rows):  # CLOSURE\n"
+    "        loss = loss + (row * row).sum()\n    loss.backward()\n    return loss",
+    "optimizer.step(close)",
+)
+BY_HAND = ("", "loss.backward(); model.zero_grad()")
 
 
 @pytest.fixture
@@ -93,6 +115,48 @@ def test_a_call_of_generate_ends_a_step_and_gives_its_value(
         assert first["value"].norm == 0.0 < second["value"].norm  # type: ignore[union-attr, operator]
         with pytest.raises(CommandEnded, match="ended by itself"):
             sampling.run(9)
+
+
+DROPOUT = """
+import torch
+model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout(0.5))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+run = RUN
+for step in range(100):
+    run(torch.ones(8, 4)).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+@pytest.mark.slow
+def test_compiled_dropout_of_a_script_is_compared_with_the_draws_of_eager_code(
+    script: Callable[..., Program], tmp_path: Path
+) -> None:
+    losses = {}
+    for run in ("model", "torch.compile(model)"):
+        form = ProgramForm(script(DROPOUT.replace("RUN", run)), log=tmp_path / ".warpsmith" / "log")
+        with form.compared_runner() as compared:
+            compared.start()
+            losses[run] = [step["value"] for step in compared.run(3).values]
+    assert losses["model"] == pytest.approx(losses["torch.compile(model)"], rel=1e-4)
+    assert len(set(losses["model"])) == 3
+
+
+@pytest.mark.parametrize("ends", [BY_OPTIMIZER, BY_CLOSURE, BY_HAND])
+def test_lines_of_a_script_are_named_and_the_loop_over_its_steps_is_not(
+    script: Callable[..., Program], tmp_path: Path, ends: tuple[str, str]
+) -> None:
+    text = LOOPS.replace("OPTIMIZER", ends[0]).replace("END", ends[1])
+    marks = {line.rpartition("# ")[2]: n for n, line in enumerate(text.splitlines(), 1) if "# " in line}
+    with runner(script(text), tmp_path) as watched:
+        watched.start()
+        lines = watch_lines(watched, gpu=False).lines
+        assert watched.run(1).count == 1, "the script goes on"
+    loops = {site.loop.line: site.loop.share or 0.0 for site in lines.sites if site.loop}
+    assert set(loops) == {marks[name] for name in ("LOOP", "CLOSURE") if name in marks}
+    assert all(0.0 < share < 1.0 for share in loops.values())
+    assert [(wait.line, wait.count) for wait in lines.waits] == [(marks["ITEM"], 1)]
 
 
 @pytest.mark.parametrize(

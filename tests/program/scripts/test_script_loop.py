@@ -49,6 +49,16 @@ if __name__ == "__main__":
     trainer = Trainer()
     trainer.train()
 """
+SHORT_NAMES = """o = torch.optim.RMSprop(model.parameters())
+def train_step():
+    for part in range(2):
+        loss.backward()
+    for x in [*optims, muon]:
+        x.step()
+while True:
+    train_step()
+"""
+ONE_NAME = "o = torch.optim.AdamW(model.parameters())\nfor n in range(9):\n    loss.backward()\n    o.step()\n"
 SAMPLE = "with torch.no_grad():\n    for k in range(3):\n        y = model.generate(x, 5)\n"
 BY_HAND = "def step():\n    loss.backward()\nfor n in range(9):\n    step()\n"
 STEPS = """def train():
@@ -73,6 +83,8 @@ model.train()
         (ACCELERATE, 3, "optimizer", 6, True, ("main",)),
         (LIGHTNING, 2, "library", 2, False, ()),
         (TITAN, 7, "optimizer", 5, True, ("train",)),
+        (SHORT_NAMES, 7, "optimizer", 6, False, ()),
+        (ONE_NAME, 2, "optimizer", 4, False, ()),
         (SAMPLE, 2, "generate", 3, False, ()),
         (BY_HAND, 3, "backward", 2, False, ()),
     ],

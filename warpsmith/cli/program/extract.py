@@ -121,7 +121,7 @@ def integrate_command(
 
     current_project = project.find_project()
     resolved = program.resolve_program(program_path, step, setup, arguments)
-    with console.progress() as tell:
+    with console.progress(phases=True) as tell:
         integration = integrate.integrate_kernel(
             current_project, op, resolved, into=entry_point, timeout=timeout, tell=tell
         )

@@ -114,7 +114,7 @@ def apply_command(
     if slower > REGRESSION and request.rules.purpose == "speed":
         raise Misuse(f"--slower is for optimizations that save memory; {entry} is for speed.")
     request = replace(request, predicted=predict, slower=slower, ignore_unmet=anyway)
-    with console.progress() as tell:
+    with console.progress(phases=True) as tell:
         plan = trial.open_trial(current_project, request, timeout, tell)
     console.out_json(plan) if as_json else console.out(
         "\n".join(_format_opened(plan, _program_entry(current_project, entry)))
@@ -133,7 +133,7 @@ def verify_command(name: Name = None, timeout: Timeout = 600.0, as_json: Json = 
 
     current_project = project.find_project()
     try:
-        with console.progress() as tell:
+        with console.progress(phases=True) as tell:
             closed = trial.verify_trial(trial_store.find_trials(current_project, name), timeout, tell)
     except backups.RestoreConflict as conflict:
         console.out(conflict.diffs)

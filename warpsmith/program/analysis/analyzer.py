@@ -276,9 +276,9 @@ def _list_findings(profile: StepProfile, broken_step: str, differences: Sequence
         yield f"It started {processes} processes that were still running; they were ended with it."
     if profile.watched is None:
         yield "No lines are named: " + (
-            "they are watched only in a step that is called as a function."
-            if observed.returns is None or profile.program[0] == "--command"
-            else "the step fails, or takes too long, while it is watched line by line."
+            "they are watched only in steps that run one by one."
+            if observed.returns is None
+            else "the step fails, takes too long, or ends the script, while it is watched line by line."
         )
     if observed.backwards and not observed.optimizer_steps and facts.optimizers:
         yield "The observed step has a backward pass but no optimizer step: choose a step that has both."

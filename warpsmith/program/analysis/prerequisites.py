@@ -94,22 +94,22 @@ def needs_watching(rules: ProgramRules) -> bool:
 def inspect_program(runner: Runner, facts: ProgramFacts, *, watch: bool) -> ProgramInspection:
     """List a started program's own files, and with `watch` the blockers of a capture and the lines of its steps.
 
-    A step that fails while it is watched ends the program's process and leaves both unknown. `facts` are those of
-    the program.
+    A step that fails while it is watched, or a script that ends, ends the program's process and leaves both
+    unknown. `facts` are those of the program.
     """
     path = runner.program.path
     imported = runner.call("imported_files", root=str(runner.program.folder))
     own_files = tuple(dict.fromkeys((path, *sorted(map(Path, imported)))))
-    if runner.program.command is not None:
-        differences = replicas.differing_parameters(runner.call_ranks("sketch")) if facts.world > 1 else []
-        return ProgramInspection(own_files, differences=tuple(differences))
+    differences: tuple[str, ...] = ()
+    if facts.world > 1:
+        differences = tuple(replicas.differing_parameters(runner.call_ranks("sketch")))
     if not watch:
-        return ProgramInspection(own_files)
+        return ProgramInspection(own_files, differences=differences)
     try:
         report = watch_lines(runner, gpu=facts.gpu)
-        return ProgramInspection(own_files, report.observations, report.lines)
+        return ProgramInspection(own_files, report.observations, report.lines, differences)
     except WarpsmithError:
-        return ProgramInspection(own_files)
+        return ProgramInspection(own_files, differences=differences)
 
 
 def gather_context(

@@ -18,6 +18,7 @@ from warpsmith.program.capture.events import (
 from warpsmith.program.capture.models import Certainty
 from warpsmith.program.capture.rules import Observation
 from warpsmith.program.capture.tensors import TensorTracker, TorchCall, list_numbers, list_tensors, uses_gpu
+from warpsmith.program.process.profiler_recording import replace_closure
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -74,12 +75,11 @@ class StepWatcher:
         self._loading = False
         self._main_thread = threading.main_thread().ident
 
-    def run_step(self, run: Callable[[], object]) -> None:
-        """Run one step; its operators are the last list of `events`."""
+    def begin_step(self) -> None:
+        """Begin a step; its operators are the last list of `events`."""
         self.events.append([])
         self._module_inputs.append({})
         self.tensors.begin_step()
-        run()
 
     def report(
         self, kind: str, description: str, certainty: Certainty = "certain", at: UserLine | None = None
@@ -215,16 +215,29 @@ class StepWatcher:
         if self._modules:
             self._modules.pop()
 
-    def begin_update(self, optimizer: Optimizer, *_: object) -> None:
-        """Note that an optimizer's step begins."""
+    def begin_update(
+        self, optimizer: Optimizer, arguments: tuple[Any, ...], options: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+        """Note that an optimizer's step begins; what its closure runs is the program's and not the optimizer's."""
         capturable = all(group.get("capturable") for group in optimizer.param_groups)
         self._optimizer = (type(optimizer).__name__, capturable)
         if type(optimizer).__name__ in CAPTURABLE and not capturable:
             self.report("optimizer", "")
+        return replace_closure(arguments, options, self._watch_closure)
 
     def end_update(self, *_: object) -> None:
         """Note that the optimizer's step ends."""
         self._optimizer = None
+
+    def _watch_closure(self, closure: Callable[..., Any]) -> Callable[..., Any]:
+        def watched(*arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - the program's
+            update, self._optimizer = self._optimizer, None
+            try:
+                return closure(*arguments, **options)
+            finally:
+                self._optimizer = update
+
+        return watched
 
     def fetch_batch(self, fetch: Callable[[], object]) -> object:
         """Fetch a batch from a DataLoader: its work is not the step's, and its tensors are on the CPU."""

@@ -53,15 +53,18 @@ class CallSite(NamedTuple):
 class FrameReader:
     """Reader of the running frames; what it learns of a file or a line, it remembers."""
 
-    def __init__(self, folders: list[str], *, compiled: bool = False) -> None:
+    def __init__(
+        self, folders: list[str], *, compiled: bool = False, whole: frozenset[SourceLoop] = frozenset()
+    ) -> None:
         """Take files below `folders` for the user's, unless they belong to a package.
 
         `compiled`: the program calls torch.compile, so that all frames are searched for compiled functions.
+        `whole`: loops whose body is a step or more, which are no loops of a step.
         """
         import torch
 
         paths = sysconfig.get_paths()
-        self._folders, self._compiled = folders, compiled
+        self._folders, self._compiled, self._whole = folders, compiled, whole
         self._packages = tuple({f"{paths[name]}/" for name in ("purelib", "platlib")})
         self._python = tuple({f"{paths[name]}/" for name in ("stdlib", "platstdlib")})
         self._own = (f"{Path(torch.__file__).parent}/", f"{Path(__file__).resolve().parents[2]}/")
@@ -114,9 +117,30 @@ class FrameReader:
         if key not in self._loop_at:
             if line.file not in self._loops:
                 self._loops[line.file] = list_loops(line.file)
-            around = [loop for loop in self._loops[line.file] if loop.first <= line.line <= loop.last]
+            loops = (loop for loop in self._loops[line.file] if loop not in self._whole)
+            around = [loop for loop in loops if loop.first <= line.line <= loop.last]
             self._loop_at[key] = min(around, key=lambda loop: loop.last - loop.first, default=None)
         return self._loop_at[key]
+
+
+def list_frames() -> list[FrameType]:
+    """List the frames that run, the caller's first."""
+    frames: list[FrameType] = []
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        frames.append(frame)
+        frame = frame.f_back
+    return frames
+
+
+def list_running_loops() -> frozenset[SourceLoop]:
+    """Return the loops in whose bodies the running frames are."""
+    return frozenset(
+        loop
+        for frame in list_frames()
+        for loop in list_loops(frame.f_code.co_filename)
+        if loop.first <= (frame.f_lineno or 0) <= loop.last
+    )
 
 
 def list_loops(file: str) -> list[SourceLoop]:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any
 
-from warpsmith.program.lines.frames import SourceLoop
+from warpsmith.program.lines.frames import SourceLoop, list_frames
+from warpsmith.program.process.profile_steps import Steps
 
 
 class LoopTimer:
@@ -27,19 +28,27 @@ class LoopTimer:
         self._since = 0.0
         self._seconds: dict[SourceLoop, float] = {}
 
-    def run(self, step: Callable[[], object]) -> tuple[float, dict[SourceLoop, float]]:
-        """Run one step; return its seconds, and the seconds in which each loop ran."""
+    def time_step(self) -> Steps[tuple[float, dict[SourceLoop, float]]]:
+        """Time one step; return its seconds, and the seconds in which each loop ran.
+
+        A script's step goes on in frames that run already: they are traced, too.
+        """
         self._inside = {loop: set() for loops in self._loops.values() for loop in loops}
         self._seconds = dict.fromkeys(self._inside, 0.0)
         self._active = []
         self._synchronize()
         before = sys.gettrace()
         begin = time.perf_counter()
+        running = [frame for frame in list_frames() if frame.f_code.co_filename in self._loops]
         sys.settrace(self._trace_call)
+        for frame in running:
+            frame.f_trace = self._trace_line
         try:
-            step()
+            yield
         finally:
             sys.settrace(before)
+            for frame in running:
+                frame.f_trace = None
         self._synchronize()
         return time.perf_counter() - begin, dict(self._seconds)
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from warpsmith.program.capture.events import UserLine
 from warpsmith.program.capture.models import Certainty
 from warpsmith.program.capture.tensors import list_tensors, storage_key
 from warpsmith.program.capture.watcher import StepWatcher
-from warpsmith.program.lines.frames import CallSite, FrameReader
+from warpsmith.program.lines.frames import CallSite, FrameReader, SourceLoop
 from warpsmith.program.process import gather
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
+    from torch.optim import Optimizer
 
 WAITS = ("host-read", "truth", "print", "to-host", "data-shape", "synchronize", "error-check")
 """Kinds of observations of the CUDA graph check in which the host waits for the device."""
@@ -44,8 +45,13 @@ class SiteCounts:
 class LineWatcher(StepWatcher):
     """Watcher that keeps the counts of all steps, in addition to the observations for a CUDA graph."""
 
-    def __init__(self, folders: Sequence[str], modules: Mapping[str, nn.Module]) -> None:
-        """Watch lines of files below `folders`, and the program's `modules` by path."""
+    def __init__(
+        self, folders: Sequence[str], modules: Mapping[str, nn.Module], whole: frozenset[SourceLoop] = frozenset()
+    ) -> None:
+        """Watch lines of files below `folders`, and the program's `modules` by path.
+
+        The body of a loop in `whole` is a step or more.
+        """
         from torch.utils import flop_counter
 
         super().__init__(folders, modules)
@@ -61,7 +67,7 @@ class LineWatcher(StepWatcher):
         """The line that called an optimizer's step."""
         self._last_copy: tuple[CallSite, int] | None = None
         self._flop_formulas = flop_counter.flop_registry
-        self._frames = FrameReader(list(folders), compiled=bool(gather.compile_modes))
+        self._frames = FrameReader(list(folders), compiled=bool(gather.compile_modes), whole=whole)
         self._depths: dict[int, dict[int | None, int]] = {}
 
     def report(
@@ -80,15 +86,17 @@ class LineWatcher(StepWatcher):
         self._last_copy = copy
         self.waits[kind, description, site] += 1
 
-    def run_step(self, run: Callable[[], object]) -> None:
-        """Run one step as `StepWatcher` does; chains of operators begin anew."""
+    def begin_step(self) -> None:
+        """Begin a step as `StepWatcher` does; chains of operators begin anew."""
         self._depths.clear()
-        super().run_step(run)
+        super().begin_step()
 
-    def begin_update(self, optimizer: Any, *arguments: object) -> None:  # noqa: ANN401 - an optimizer
+    def begin_update(
+        self, optimizer: Optimizer, arguments: tuple[Any, ...], options: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
         """Note that an optimizer's step begins, and at which line."""
-        super().begin_update(optimizer, *arguments)
         self.optimizer_site = self._frames.read_site(update=True)
+        return super().begin_update(optimizer, arguments, options)
 
     def record_operator(
         self,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from itertools import cycle
-from math import ceil, floor
+from math import ceil, floor, lcm
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,9 @@ from warpsmith.program.operators.reference_source import RegionReference
 from warpsmith.temporary import TemporaryFolder
 
 _REPRESENTATIVE_SHARE, _MOST_REPRESENTATIVE, _MOST_WORKLOADS = 0.8, 4, 16
+_MOST_STEPS = 60
+"""Number of steps, more than are ever watched, of which calls per step are a share."""
+
 _CHECKED_ELEMENTS = 1 << 24
 """The reference is tried at a workload of at most this many elements, and at derived sizes in any case."""
 
@@ -162,7 +166,12 @@ class DefinitionWriter:
                 calls=previous.calls + signature.calls,
                 seconds=previous.seconds + signature.seconds,
             )
-        return tuple(workloads), tuple(calls)
+        weights = _count_calls([entry.calls for entry in calls])
+        weighted = [
+            workload.model_copy(update={"weight": weight})
+            for workload, weight in zip(workloads, weights, strict=True)
+        ]
+        return tuple(weighted), tuple(calls)
 
     def _odd_workloads(self) -> tuple[Workload, ...]:
         """Return odd workloads for many axes: the lab's, with one size along every axis, would be too large."""
@@ -172,7 +181,12 @@ class DefinitionWriter:
         smallest = self.workloads[0]
         return tuple(
             smallest.model_copy(
-                update={"name": f"odd-{n}", "set": "odd", "axes": dict(zip(reversed(free), cycle(sizes)))}
+                update={
+                    "name": f"odd-{n}",
+                    "set": "odd",
+                    "axes": dict(zip(reversed(free), cycle(sizes))),
+                    "weight": None,
+                }
             )
             for n, sizes in enumerate(_ODD_SIZES)
         )
@@ -393,6 +407,13 @@ def _axis_comment(axis: Mapping[str, Any]) -> str:
 
 def _is_same_point(workload: Workload, other: Workload) -> bool:
     return (workload.axes, workload.dtype, workload.scalars) == (other.axes, other.dtype, other.scalars)
+
+
+def _count_calls(calls: Sequence[float]) -> list[int]:
+    """Return calls per step as whole numbers: of as many steps as make all of them whole."""
+    exact = [Fraction(count).limit_denominator(_MOST_STEPS) for count in calls]
+    steps = lcm(*(count.denominator for count in exact))
+    return [max(1, int(count * steps)) for count in exact]
 
 
 def _with_unique_name(workload: Workload, names: Sequence[str]) -> Workload:

@@ -29,8 +29,11 @@ _GENERIC_REASON = "Encountered graph break"
 _LONGEST_REASON = 160
 
 
-def record_compile_calls() -> None:
-    """Record every call of `torch.compile` from now on. Call this once, before the program is imported."""
+def record_compile_calls(*, eager_random: bool = False) -> None:
+    """Record every call of `torch.compile` from now on. Call this once, before the program is imported.
+
+    `eager_random`: what it compiles draws the same random numbers as eager code.
+    """
     import functools
 
     import torch
@@ -40,11 +43,20 @@ def record_compile_calls() -> None:
     @functools.wraps(original)
     def compile_and_record(*args: Any, **options: Any) -> Any:  # noqa: ANN401 - PyTorch's
         _record_graph_breaks()
+        if eager_random:
+            draw_as_eager()
         if args or "model" in options:  # as a decorator it calls itself again with the function
             compile_modes.append(str(options.get("mode") or "default"))
         return original(*args, **options)
 
     torch.compile = compile_and_record
+
+
+def draw_as_eager() -> None:
+    """Have code that is compiled from now on draw the same random numbers as eager code."""
+    import torch._inductor.config as inductor
+
+    inductor.fallback_random = True
 
 
 class _BreakHandler(logging.Handler):

@@ -39,6 +39,21 @@ _STDERR = 2
 _TAIL, _LINE = 4000, 300
 
 
+_TASKS = {
+    "compiled_regions": "the compilation and trace of its step",
+    "facts": "the steps that are observed",
+    "graph_capture": "the capture of its step",
+    "graph_modules": "the capture of its modules",
+    "graph_observe": "the steps that are watched",
+    "line_observe": "the steps that are watched line by line",
+    "operators": "the steps whose operators are watched",
+    "region_hits": "the steps whose calls are counted",
+    "region_values": "the steps whose values are observed",
+    "transfer": "the audit of its kernel",
+}
+"""Words for a task where it fails; others look at the program without a step."""
+
+
 class Runner:
     """One program in its process, as a context manager that kills the process and everything it started.
 
@@ -53,6 +68,9 @@ class Runner:
 
     runs_commands = False
     """True for the class that runs shell commands."""
+
+    eager_random = False
+    """True if compiled code of a command draws the random numbers of eager code; set it before the start."""
 
     def __init__(
         self,
@@ -171,7 +189,8 @@ class Runner:
     def call_ranks(self, task: str, **args: object) -> list[Any]:
         """Run a module of `warpsmith.program.tasks` in every rank of the program, and return their answers."""
         answer = self._file(task, ".json")
-        self._request("task", f"the task {task}", task=task, args=args, file=str(answer))
+        doing = _TASKS.get(task, "a look at its modules")
+        self._request("task", doing, task=task, args=args, file=str(answer))
         return [_read_answer(path) for path in self._rank_files(answer)]
 
     def descendants(self) -> list[int]:

@@ -105,6 +105,7 @@ class CommandRunner(Runner):
                     "label": program.label,
                     "work": loop.work if loop else "optimizer",
                     "seed": self._seed,
+                    "eager_random": self.eager_random,
                     "copies": self._original,
                     "folder": str(program.path.parent),
                     "root": str(program.root),

@@ -69,6 +69,14 @@ class _ParsedScript:
         makers = list(_assigned_calls(tree))
         self._instances = {"self", "cls", *(name for name, maker in makers if maker in own)}
         self._trainers = {name for name, maker in makers if maker.endswith("Trainer")}
+        self._optimizers = {name for name, maker in makers if _OPTIMIZERS.search(maker)}
+        self._optimizers |= {
+            node.target.id
+            for node in ast.walk(tree)
+            if isinstance(node, ast.For | ast.comprehension)
+            and isinstance(node.target, ast.Name)
+            and _OPTIMIZERS.search(ast.unparse(node.iter))
+        }
         self._searched: set[str] = set()
 
     def find_loop(self) -> ScriptLoop | None:
@@ -141,6 +149,9 @@ class _ParsedScript:
             receiver = call.func.value
             name = _last_name(receiver.func) if isinstance(receiver, ast.Call) else _last_name(receiver)
             return "library" if name in self._trainers or _TRAINERS.search(name) else None
+        function = call.func
+        if isinstance(function, ast.Attribute) and function.attr == "step":
+            return "optimizer" if _last_name(function.value) in self._optimizers else _call_work(call)
         return _call_work(call)
 
 

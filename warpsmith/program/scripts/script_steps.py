@@ -85,7 +85,7 @@ class ScriptSteps:
         """Seed the generators and mark the steps; call this when PyTorch has just been imported."""
         import torch
 
-        gather.record_compile_calls()
+        gather.record_compile_calls(eager_random=self._settings["eager_random"])
         random.seed(self._settings["seed"])
         torch.manual_seed(self._settings["seed"])
         if int(os.environ.get("WORLD_SIZE", "1")) > 1:
@@ -209,6 +209,16 @@ class ScriptSteps:
                 original(tensors, *args, **options)
 
         torch.autograd.backward = backward
+        if self._settings["work"] != "backward":
+            return
+        method: Any = torch.Tensor.backward
+
+        @functools.wraps(method)
+        def backward_of_loss(loss: Any, *args: Any, **options: Any) -> None:  # noqa: ANN401 - PyTorch's
+            # The step ends outside of the call: PyTorch takes modes that watch away within it.
+            self.mark_step(original, lambda: method(loss, *args, **options))
+
+        torch.Tensor.backward = backward_of_loss  # type: ignore[assignment]
 
     def _watch_optimizers(self) -> None:
         """End a step where an optimizer has stepped."""

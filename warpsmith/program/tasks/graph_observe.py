@@ -28,7 +28,8 @@ def main(program: LoadedProgram, folders: list[str], steps: int, warm: int) -> d
         watcher = StepWatcher(folders, modules)
         with hooks.watch_steps(watcher):
             for _ in range(steps):
-                watcher.run_step(program.step)
+                watcher.begin_step()
+                program.step()
         observations = watcher.list_observations(events.compare_steps(watcher.events))
         called = module_times.ModuleTimer(modules).run(program.step)
     for module in called:

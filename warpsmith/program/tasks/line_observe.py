@@ -8,11 +8,12 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from warpsmith.program.capture import events, hooks, module_times
-from warpsmith.program.lines.frames import CallSite, SourceLoop
+from warpsmith.program.lines.frames import CallSite, SourceLoop, list_running_loops
 from warpsmith.program.lines.line_timer import LoopTimer
 from warpsmith.program.lines.line_watcher import LineWatcher
 from warpsmith.program.lines.raw_lines import MANY_CALLS
 from warpsmith.program.process import profile_steps
+from warpsmith.program.process.profile_steps import Steps
 from warpsmith.program.tasks.graph_observe import run_eagerly
 
 if TYPE_CHECKING:
@@ -22,19 +23,21 @@ _TIMED_STEPS = 3
 _MOST_LOOPS = 12
 
 
-def main(program: LoadedProgram, folders: list[str], steps: int) -> dict[str, Any]:
+def main(program: LoadedProgram, folders: list[str], steps: int) -> Steps[dict[str, Any]]:
     """Run one step unwatched, `steps` watched, and three in which loops are timed if there are any.
 
-    Returns the fields of `WatchedLines`, with counts per step, and the observations for a CUDA graph.
+    Returns the fields of `WatchedLines`, with counts per step, and the observations for a CUDA graph. The loop
+    whose body is a script's step is no loop of the step.
     """
     with run_eagerly():
-        program.step()
-        watcher = LineWatcher(folders, module_times.list_modules(program.modules()))
+        yield
+        watcher = LineWatcher(folders, module_times.list_modules(program.modules()), whole=list_running_loops())
         with hooks.watch_steps(watcher):
             for _ in range(steps):
-                watcher.run_step(program.step)
+                watcher.begin_step()
+                yield
         observations = watcher.list_observations(events.compare_steps(watcher.events))
-        shares = _time_loops(program, _list_long_loops(watcher, steps))
+        shares = yield from _time_loops(_list_long_loops(watcher, steps))
     sites = [
         {
             **_describe_site(site, shares),
@@ -72,12 +75,14 @@ def _list_long_loops(watcher: LineWatcher, steps: int) -> list[SourceLoop]:
     return [loop for loop, _ in calls.most_common(_MOST_LOOPS)]
 
 
-def _time_loops(program: LoadedProgram, loops: list[SourceLoop]) -> dict[SourceLoop, float]:
+def _time_loops(loops: list[SourceLoop]) -> Steps[dict[SourceLoop, float]]:
     """Return the median share of a step in which each loop runs."""
     if not loops:
         return {}
     timer = LoopTimer(loops, profile_steps.synchronize_device)
-    runs = [timer.run(program.step) for _ in range(_TIMED_STEPS)]
+    runs = []
+    for _ in range(_TIMED_STEPS):
+        runs.append((yield from timer.time_step()))
     return {loop: statistics.median(seconds[loop] / whole for whole, seconds in runs) for loop in loops}
 
 

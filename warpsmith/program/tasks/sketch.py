@@ -32,9 +32,7 @@ def main(program: LoadedProgram, jitter: float = 0.0) -> dict[str, Any]:
     import torch
 
     if gather.compile_modes:
-        import torch._inductor.config as inductor
-
-        inductor.fallback_random = True  # compiled code then draws the same numbers as eager code
+        gather.draw_as_eager()
     parameters, buffers = dict(_parameters(program)), dict(_buffers(program))
     with torch.no_grad():
         for index, tensor in enumerate(parameters.values()):

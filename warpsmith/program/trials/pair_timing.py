@@ -56,6 +56,12 @@ class ProgramForm:
         """Return a new process for this form."""
         return open_runner(self.program, self.contents, seed=self.seed, timeout=self.timeout, log=self.log)
 
+    def compared_runner(self) -> Runner:
+        """Return a new process whose steps are compared: a command has compiled before its first step ends."""
+        runner = self.runner()
+        runner.eager_random = True
+        return runner
+
 
 @dataclass(frozen=True)
 class PairResult:

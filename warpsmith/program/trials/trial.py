@@ -293,20 +293,20 @@ def _compare_numerics(
         The comparison, the largest size of each value in the original's steps, and the sign of the edit.
     """
     tell("comparing numerics: the original")
-    with original.runner() as runner:
+    with original.compared_runner() as runner:
         runner.start()
         originals = trajectory.record_trajectories(runner)
         facts = runner.observe()
     precision = numerics.effective_precision(plan.rules.precision, facts)
     trial_files.refuse_newer_edit(trials, plan)
     tell("comparing numerics: the original with other rounding")
-    with original.runner() as runner:
+    with original.compared_runner() as runner:
         runner.start()
         reruns = trajectory.record_trajectories(runner, jitter=numerics.BOUNDS[precision].jitter)
     trial_files.refuse_newer_edit(trials, plan)
     tell("comparing numerics: the edited program")
     try:
-        with edited.runner() as runner:
+        with edited.compared_runner() as runner:
             runner.start()
             edits = trajectory.record_trajectories(runner)
             trial_files.refuse_new_imports(
