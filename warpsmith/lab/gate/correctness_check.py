@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from warpsmith.core.port.check import KernelLaunch
 from warpsmith.core.trust import Check
 from warpsmith.errors import BadDefinition, MachineFailed
 from warpsmith.lab.gate.late_calls import LateCalls
-from warpsmith.lab.grading import correctness, rounding, rows, shapes
+from warpsmith.lab.grading import correctness, planted_values, rounding, rows, shapes
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
@@ -57,11 +57,16 @@ class CorrectnessCheck:
         fresh_seed: Callable[[], int],
         interpreted: bool = False,
         take_launches: Callable[[str, Sequence[KernelLaunch]], None] | None = None,
+        numbers: Collection[float] = (),
     ) -> None:
         self._file, self._arenas, self._side, self._device = file, arenas, side, device
         self._fresh_seed, self._take_launches = fresh_seed, take_launches
         self._late_calls = LateCalls(device)
         turns = input_rules.DISTRIBUTION_TURNS
+        self._numbers = sorted(numbers)
+        self._planted: set[float] = set()
+        self._near_scalars = planted_values.near_scalars(file, numbers, random.SystemRandom()) if numbers else []
+        self._scalar_calls = 0
         self._turns = itertools.cycle(range(turns)) if interpreted else None
         self.grades: dict[str, list[Grade]] = defaultdict(list)
         """Workload name to the grades of its calls."""
@@ -159,6 +164,8 @@ class CorrectnessCheck:
             self._record_grade(session, grade, f"{distribution or 'normal'} inputs, {where}")
             if distribution is None:
                 self._edit_larger(session, axis, where)
+        if axis is None and self._turns is None:
+            self._check_planted(session)
         return bool(self.grades[workload.name])
 
     def _edit_larger(self, session: Session, axis: str | None, where: str) -> None:
@@ -236,6 +243,43 @@ class CorrectnessCheck:
         session = self.open_session(workload)
         session.fill_inputs(slots=1)
         self._grade_call(session, "normal, after larger sizes")
+        if self._near_scalars and self._scalar_calls < input_rules.GUIDED_NUMBERS:
+            self._check_near_scalar(workload, *self._near_scalars.pop())
+
+    def _check_near_scalar(self, workload: Workload, name: str, value: float) -> None:
+        """Grade a call in which a number is one of the version's source, if the reference takes it."""
+        scalars = {**workload.scalars, name: value}
+        session = self.open_session(workload.model_copy(update={"scalars": scalars}))
+        try:
+            session.fill_inputs(slots=1)
+            holds = session.grade_reference().status is Status.PASSED
+        except BadDefinition:
+            return
+        if holds:
+            self._grade_call(session, f"normal inputs, {name} {value:g},")
+            self._scalar_calls += 1
+
+    def _check_planted(self, session: Session) -> None:
+        """Grade a call in which numbers of the version's source stand among the inputs.
+
+        Where the reference misses its bound beside some of them, fewer are drawn, and in the end a single one.
+        """
+        names = planted_values.plantable_inputs(self._file, session.workload, session.inputs)
+        chance = random.SystemRandom()
+        for attempt in range(gate_rules.DRAW_TRIES if self._numbers and names else 0):
+            last = attempt == gate_rules.DRAW_TRIES - 1
+            chosen = chance.sample(self._numbers, 1 if last else max(1, len(self._numbers) >> 2 * attempt))
+            session.fill_inputs(quick=session.workload.set != "odd", slots=1)
+            drawn = session.drawn[0]
+            session.write_inputs(0, planted_values.plant_numbers(drawn, chosen, names, session.inputs, chance))
+            session.correlated = True
+            grade = session.call_and_grade(SOLUTION)
+            if grade.near_miss and not last:
+                continue
+            if grade.status is Status.PASSED or session.grade_reference().status is Status.PASSED:
+                self._record_grade(session, grade, "numbers of its source among the inputs")
+                self._planted.update(chosen)
+                return
 
     def summary(self, name: str, timed: Sequence[Grade] = ()) -> Correctness:
         """Return the record of one workload, including the grades of its timed calls."""
@@ -246,7 +290,18 @@ class CorrectnessCheck:
     @property
     def checks(self) -> tuple[Check, ...]:
         """Checks that ran in addition to plain calls."""
-        return self._late_calls.checks
+        return (*self._late_calls.checks, *self._describe_numbers())
+
+    def _describe_numbers(self) -> list[Check]:
+        """Return a check that says how many numbers of the source were drawn, and as what."""
+        shapes_drawn = sum(
+            bool(grades) and name.startswith(f"{shapes.GUIDED}-") for name, grades in self.grades.items()
+        )
+        how = (
+            f"{len(self._numbers)} read: {shapes_drawn} shapes drawn at them, {len(self._planted)} of them among "
+            f"inputs, {self._scalar_calls} as a number of the call"
+        )
+        return [Check(name="numbers of the source", ran=True, how=how)] if self._numbers else []
 
     def _check_layout(self, session: Session, layout: str, notes: list[str]) -> None:
         """Grade fresh inputs twice in the same memory, then the same inputs again.
@@ -285,6 +340,8 @@ class CorrectnessCheck:
             self._record_grade(session, grade, description)
         if session.workload.set == "odd":
             self._check_adversarial(session, notes)
+        if self._turns is None or not self._planted:
+            self._check_planted(session)
 
     def _fill_where_reference_holds(self, session: Session) -> Grade:
         """Draw inputs, again where the reference misses its bound there; return its last grade.

@@ -56,6 +56,7 @@ from warpsmith.lab.timing.stages import collect_stages
 from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.lab.workers.side import SideFailed, WorkerHost
 from warpsmith.languages.base import Build, BuildFailed
+from warpsmith.languages.shared.source_numbers import read_numbers
 from warpsmith.temporary import TemporaryFolder
 
 _CONFIRMED = (SOLUTION, BEST, TWIN)
@@ -186,7 +187,7 @@ class _Gate:
             self.trust += [*solution.isolation, solution.delivery_check(self.device)]
             self.correctness = CorrectnessCheck(
                 self.request.file, sides.arenas, solution, self.device, self._fresh_seed, self.interpreted,
-                self.request.take_launches,
+                self.request.take_launches, self.numbers,
             )  # fmt: skip
             self._check_correctness(self.correctness)
             self.trust += [*self.correctness.checks, *unseen.missing_shapes(self.request.file, self.drawn)]
@@ -206,8 +207,9 @@ class _Gate:
     def _draw_sizes(self) -> None:
         """Draw the sizes that this judgement checks and times besides the declared ones."""
         request = self.request
-        self.odd, self.sampled = shapes.draw_judged_workloads(
-            request.file, self.timed, interpreted=self.interpreted, device=self.device
+        self.numbers = read_numbers(request.candidate.path)
+        self.odd, self.sampled = unseen.draw_workloads(
+            request.file, self.timed, self.numbers, interpreted=self.interpreted, device=self.device
         )
         self.drawn = [w for w in (*self.odd, *self.sampled) if shapes.shape_class(w) != "declared"]
         if request.best:
