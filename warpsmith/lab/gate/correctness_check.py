@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 from collections import defaultdict
@@ -18,6 +19,7 @@ from warpsmith.errors import BadDefinition, MachineFailed
 from warpsmith.lab.gate.late_calls import LateCalls
 from warpsmith.lab.grading import correctness, planted_values, rounding, rows, shapes
 from warpsmith.lab.grading.correctness import Grade
+from warpsmith.lab.instrumented.line_counts import COUNTED, LineCounts
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import MASKED, MASKED_ALONG, MIXED_ROWS, UNMIXED
@@ -58,6 +60,7 @@ class CorrectnessCheck:
         interpreted: bool = False,
         take_launches: Callable[[str, Sequence[KernelLaunch]], None] | None = None,
         numbers: Collection[float] = (),
+        line_counts: LineCounts | None = None,
     ) -> None:
         self._file, self._arenas, self._side, self._device = file, arenas, side, device
         self._fresh_seed, self._take_launches = fresh_seed, take_launches
@@ -68,6 +71,7 @@ class CorrectnessCheck:
         self._near_scalars = planted_values.near_scalars(file, numbers, random.SystemRandom()) if numbers else []
         self._scalar_calls = 0
         self._turns = itertools.cycle(range(turns)) if interpreted else None
+        self._line_counts = line_counts
         self.grades: dict[str, list[Grade]] = defaultdict(list)
         """Workload name to the grades of its calls."""
         self.extremes: dict[str, Extremes] = defaultdict(Extremes)
@@ -77,10 +81,17 @@ class CorrectnessCheck:
 
     def open_session(self, workload: Workload, layout: str = "contiguous") -> Session:
         """Open a session of the solution alone, with the few slots that a check needs."""
+        sides = {SOLUTION: self._side, **(self._line_counts.sides if self._line_counts else {})}
         return Session(
-            self._file, workload, self._arenas, {SOLUTION: self._side}, self._fresh_seed(), self._device,
-            count=CHECKED_SLOTS, layout=layout,
-        )  # fmt: skip
+            self._file,
+            workload,
+            self._arenas,
+            sides,
+            self._fresh_seed(),
+            self._device,
+            count=CHECKED_SLOTS,
+            layout=layout,
+        )
 
     def check_workload(self, workload: Workload, notes: list[str]) -> None:
         """Grade the solution at a workload, in every layout that callers may use.
@@ -161,7 +172,7 @@ class CorrectnessCheck:
                 session.call_and_grade_rows(SOLUTION, axis, chosen) if axis else session.call_and_grade(SOLUTION)
             )
             where = f"{layout}{', sampled rows' if axis else ''}"
-            self._record_grade(session, grade, f"{distribution or 'normal'} inputs, {where}")
+            self._record_grade(session, grade, f"{distribution or 'normal'} inputs, {where}", axis, chosen)
             if distribution is None:
                 self._edit_larger(session, axis, where)
         if axis is None and self._turns is None:
@@ -184,7 +195,8 @@ class CorrectnessCheck:
             exchanged.select(dim, index).copy_(moved.select(dim, position))
         session.write_inputs(0, {**session.drawn[0], name: exchanged})
         grade = session.call_and_grade_rows(SOLUTION, axis, sorted(pair), whole=False)
-        self._record_grade(session, grade, f"two rows of {name} exchanged in place, {where}")
+        where = f"two rows of {name} exchanged in place, {where}"
+        self._record_grade(session, grade, where, axis, sorted(pair))
 
     def _reference_computes(self, session: Session) -> bool:
         try:
@@ -281,6 +293,11 @@ class CorrectnessCheck:
                 self._planted.update(chosen)
                 return
 
+    def require_all_run(self) -> None:
+        """Raise SideFailed if code of the version ran in no graded call, where lines are counted."""
+        if self._line_counts:
+            self._line_counts.require_all_run()
+
     def summary(self, name: str, timed: Sequence[Grade] = ()) -> Correctness:
         """Return the record of one workload, including the grades of its timed calls."""
         extremes = self.extremes[name]
@@ -290,7 +307,8 @@ class CorrectnessCheck:
     @property
     def checks(self) -> tuple[Check, ...]:
         """Checks that ran in addition to plain calls."""
-        return (*self._late_calls.checks, *self._describe_numbers())
+        counted = (self._line_counts.check(),) if self._line_counts else ()
+        return (*self._late_calls.checks, *self._describe_numbers(), *counted)
 
     def _describe_numbers(self) -> list[Check]:
         """Return a check that says how many numbers of the source were drawn, and as what."""
@@ -415,10 +433,17 @@ class CorrectnessCheck:
             grade = session.call_and_grade(SOLUTION)
         self._record_grade(session, grade, f"{distribution} inputs")
 
-    def _record_grade(self, session: Session, grade: Grade, description: str) -> None:
+    def _record_grade(
+        self, session: Session, grade: Grade, description: str, axis: str | None = None, chosen: Sequence[int] = ()
+    ) -> None:
+        """Record the grade of a call, of whose result some rows along an axis may have been chosen. The build that
+        counts lines makes the call too."""
         self.grades[session.workload.name].append(grade)
         if grade.status is not Status.PASSED:
             raise SideFailed(grade.status, f"{grade.detail} ({description})")
+        if self._line_counts and COUNTED in self._line_counts.sides and COUNTED in session.sides:
+            grade_rows = functools.partial(session.call_and_grade_rows, axis=axis or "", chosen=chosen)
+            self._line_counts.repeat_call(grade_rows if axis else session.call_and_grade, description)
 
     def _check_repeat(self, session: Session, extremes: Extremes) -> None:
         """Call again on the same inputs and compare.

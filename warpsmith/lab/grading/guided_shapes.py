@@ -91,10 +91,11 @@ def _list_targets(
         sizes = [prod(definition.sizes(workload)[axis] for axis in dims) for workload in workloads]
         for number in numbers:
             beyond = (number + 1, number + chance.randint(2, input_rules.GUIDED_BEYOND))
+            far = int(number * chance.uniform(*input_rules.GUIDED_FACTORS))
             rank = 0 if max(sizes) <= number else 1 if min(sizes) > number else 2
             near = [number - 1, number, number + 1][: 2 if rank == 0 else 3]
             if rank == 0:
-                yield _Target(0, dims, number, chance.choice(beyond))
+                yield from (_Target(0, dims, number, size) for size in (chance.choice(beyond), far))
             yield from (_Target(max(rank, 1), dims, number, size) for size in near if size and size not in sizes)
 
 

@@ -121,6 +121,9 @@ GUIDED_ROOM: Final = 1 << 16
 GUIDED_BEYOND: Final = 64
 """Distance beyond a number up to which a size is drawn: a tile. Chosen."""
 
+GUIDED_FACTORS: Final = (1.5, 3.0)
+"""Least and largest factor of a size far beyond a number: a part that is left out is no rounding error. Chosen."""
+
 GUIDED_NUMBERS: Final = 6
 """Calls of a judgement in which a number of the call is one of the version's source. Chosen."""
 
