@@ -123,7 +123,7 @@ def _reach(
     if len(target.dims) == 1:
         sizes: Mapping[str, int] = {axis: odd.draw_near_size(base.axes[axis], chance) for axis in rest}
         workload = odd.resize(base, GUIDED, {**sizes, along: target.size})
-        room = max(input_rules.GUIDED_ROOM, 6 * target.size)
+        room = max(input_rules.GUIDED_ROOM, 3 * target.size)
         return _plain(odd.halve_longest(file, workload, rest, room))
     exact = target.size <= target.number
     others = {axis: definition.sizes(base)[axis] for axis in target.dims if axis != along}

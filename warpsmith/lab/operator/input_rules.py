@@ -112,7 +112,7 @@ DRAWN_DISTRIBUTIONS: Final = 5
 GUIDED_SHAPES: Final = 8
 """Shapes that a judgement draws at the numbers of the version's source. Chosen to bound its time."""
 
-GUIDED_ELEMENTS: Final = 1 << 22
+GUIDED_ELEMENTS: Final = 1 << 23
 """Elements of all of them together, without the first one. Chosen to bound a judgement's time."""
 
 GUIDED_ROOM: Final = 1 << 16

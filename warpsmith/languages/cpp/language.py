@@ -357,8 +357,9 @@ def _compile(
 
     expected, report = target.with_suffix(".expected.hpp"), target.with_suffix(".report")
     try:
-        text = f"#pragma once\n#include <warpsmith.hpp>\n{prototype};\n{prelude}{line_counts.POISON}"
-        files.write_file(expected, text)
+        intrinsics = line_counts.INTRINSICS if "intrin.h" in source.read_text(errors="replace") else ""
+        text = f"{intrinsics}#include <warpsmith.hpp>\n{prototype};\n{prelude}{line_counts.POISON}"
+        files.write_file(expected, f"#pragma once\n{text}")
         command = [*compiler.command, *flags, *compiler.report_flags(report), "-fno-diagnostics-color"]
         try:
             # `#include` and `.incbin` reach the version's own file, no other version and none of the user's files.

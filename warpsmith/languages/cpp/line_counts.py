@@ -14,18 +14,22 @@ from warpsmith.languages.shared import tool
 from warpsmith.languages.shared.cpp_source import blank_tokens
 from warpsmith.temporary import TemporaryFolder
 
-FLAGS = ("-Og", "--coverage", "-fprofile-update=atomic")
-"""Flags of a build with counters, in this order after all others. Macros are those of the usual build, and threads
-lose no count."""
+FLAGS = ("-O0", "--coverage", "-fprofile-update=atomic")
+"""Flags of a build with counters, after all others. Optimized code has no block of its own for `if (c) x = 0;`, and
+threads must not lose a count."""
 
 DUMP = "warpsmith_write_counts"
 """Function of such a library that writes its counters."""
 
+INTRINSICS = "#if __has_include(<x86intrin.h>)\n#include <x86intrin.h>\n#endif\n"
+"""Text in front of a source that includes intrinsics, in every build: their header has another form for `-O0`."""
+
 PRELUDE = (
+    "#undef __NO_INLINE__\n#ifndef __OPTIMIZE__\n#define __OPTIMIZE__ 1\n#endif\n"
     'extern "C" void __gcov_dump(void);\nextern "C" void __gcov_reset(void);\n'
     f'extern "C" void {DUMP}(void) {{ __gcov_dump(); __gcov_reset(); }}\n'
 )
-"""Text in front of such a source."""
+"""Text in front of such a source: its macros are those of the usual build."""
 
 POISON = (
     "#pragma GCC poison no_profile_instrument_function __no_profile_instrument_function__ "
