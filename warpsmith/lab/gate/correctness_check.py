@@ -19,7 +19,7 @@ from warpsmith.errors import BadDefinition, MachineFailed
 from warpsmith.lab.gate.late_calls import LateCalls
 from warpsmith.lab.grading import correctness, planted_values, rounding, rows, shapes
 from warpsmith.lab.grading.correctness import Grade
-from warpsmith.lab.instrumented.line_counts import COUNTED, LineCounts
+from warpsmith.lab.instrumented.counted_build import COUNTED, LineCounts
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import MASKED, MASKED_ALONG, MIXED_ROWS, UNMIXED

@@ -45,7 +45,7 @@ from warpsmith.lab.gate.request import Request
 from warpsmith.lab.grading import shapes
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.instrumented import sanitizers
-from warpsmith.lab.instrumented.line_counts import COUNTED, build_with_counters, start_counts
+from warpsmith.lab.instrumented.counted_build import COUNTED, build_with_counters, start_counts
 from warpsmith.lab.machine import contention, hardware, identity
 from warpsmith.lab.machine.telemetry import Gauge
 from warpsmith.lab.operator import peers

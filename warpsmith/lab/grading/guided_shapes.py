@@ -9,7 +9,7 @@ from math import prod
 from typing import NamedTuple
 
 from warpsmith.core.definition import Definition, Workload
-from warpsmith.lab.grading import free_axes, odd, shapes
+from warpsmith.lab.grading import free_axes, odd, rows, shapes
 from warpsmith.lab.grading.shapes import GUIDED
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
@@ -42,7 +42,9 @@ def draw_guided_workloads(
     whose tensors have that many elements.
 
     Numbers that no other shape lies beyond come first. The first shape is as large as a call may be, the further
-    ones together have at most `input_rules.GUIDED_ELEMENTS` elements.
+    ones together have at most `input_rules.GUIDED_ELEMENTS` elements. A GPU's block has bounded room, and many
+    numbers of a source are no sizes: there an axis that is no axis of rows stays within the factor that it may be
+    longer by in other shapes.
 
     Args:
         file: the definition.
@@ -61,10 +63,11 @@ def draw_guided_workloads(
     specs = (*definition.tensor_inputs.values(), *definition.outputs.values())
     most = input_rules.NEAR_ELEMENTS_INTERPRETED if interpreted else left
     count = 1 if interpreted else input_rules.GUIDED_SHAPES
+    most_of = {} if device == "cpu" and not interpreted else _largest_sizes(file, judged, axes, interpreted)
     targets = list(_list_targets(definition, axes, (*judged, *others), sizes, chance))
     for target in sorted(chance.sample(targets, len(targets)), key=lambda target: target.rank):
         workload = _reach(file, chance.choice(list(judged)), axes, target, chance)
-        if workload is None:
+        if workload is None or any(workload.axes[axis] > most_of[axis] for axis in most_of):
             continue
         elements = definition.elements(workload)
         nbytes = sum(definition.nbytes(spec, workload) for spec in specs)
@@ -76,6 +79,15 @@ def draw_guided_workloads(
         if len(drawn) == count:
             break
     return drawn
+
+
+def _largest_sizes(
+    file: DefinitionFile, judged: Sequence[Workload], axes: Sequence[str], interpreted: bool
+) -> dict[str, int]:
+    """Return the largest size of each axis but that of rows."""
+    row_axis = None if interpreted else rows.find_row_axis(file)  # it runs the reference
+    factor = int(input_rules.LARGER_FACTORS[-1])
+    return {axis: factor * max(each.axes[axis] for each in judged) for axis in axes if axis != row_axis}
 
 
 def _name(target: _Target, index: int) -> str:

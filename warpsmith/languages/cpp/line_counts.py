@@ -15,8 +15,8 @@ from warpsmith.languages.shared.cpp_source import blank_tokens
 from warpsmith.temporary import TemporaryFolder
 
 FLAGS = ("-O0", "--coverage", "-fprofile-update=atomic")
-"""Flags of a build with counters, after all others. Optimized code has no block of its own for `if (c) x = 0;`, and
-threads must not lose a count."""
+"""Flags of a build with counters, after all others. Optimized code has no block of its own for `if (c) x = 0;`.
+Threads must not lose a count."""
 
 DUMP = "warpsmith_write_counts"
 """Function of such a library that writes its counters."""

@@ -100,7 +100,10 @@ def _python_numbers(source: str) -> Iterator[Number]:
     """Yield the numbers of a Python file, and those of the programs in its strings."""
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except (SyntaxError, ValueError):
+        return
+    except (RecursionError, MemoryError):  # nested more deeply than any honest file
+        yield from _cpp_numbers(source)
         return
     reader = _PythonReader(tree)
     for node in ast.walk(tree):
