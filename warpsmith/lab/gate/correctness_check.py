@@ -19,7 +19,7 @@ from warpsmith.errors import BadDefinition, MachineFailed
 from warpsmith.lab.gate.late_calls import LateCalls
 from warpsmith.lab.grading import correctness, planted_values, rounding, rows, shapes
 from warpsmith.lab.grading.correctness import Grade
-from warpsmith.lab.instrumented.counted_build import COUNTED, LineCounts
+from warpsmith.lab.instrumented.counted_build import COUNTED, UnrunLines
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import MASKED, MASKED_ALONG, MIXED_ROWS, UNMIXED
@@ -60,7 +60,7 @@ class CorrectnessCheck:
         interpreted: bool = False,
         take_launches: Callable[[str, Sequence[KernelLaunch]], None] | None = None,
         numbers: Collection[float] = (),
-        line_counts: LineCounts | None = None,
+        line_counts: UnrunLines | None = None,
     ) -> None:
         self._file, self._arenas, self._side, self._device = file, arenas, side, device
         self._fresh_seed, self._take_launches = fresh_seed, take_launches
@@ -153,6 +153,9 @@ class CorrectnessCheck:
             if axis is None:
                 notes.append(f"{workload.name} skipped: its reference takes too long, and has no rows to sample")
                 return False
+        if shapes.shape_class(workload) == shapes.GUIDED and (seconds := self._guess_seconds(workload)):
+            notes.append(f"{workload.name} skipped: a call would take about {seconds:.0f} s")
+            return False
         layout = random.SystemRandom().choice(list_dense_layouts(self._file))
         session = self.open_session(workload, layout)
         definition = self._file.definition
@@ -178,6 +181,17 @@ class CorrectnessCheck:
         if axis is None and self._turns is None:
             self._check_planted(session)
         return bool(self.grades[workload.name])
+
+    def _guess_seconds(self, workload: Workload) -> float:
+        """Return how long a call would take, by one at a part of its longest axis; 0 if that is no long time."""
+        axis = max(workload.axes, key=lambda name: workload.axes[name])
+        length = workload.axes[axis] // input_rules.GUIDED_PART
+        if not length or self._file.inputs is not None:
+            return 0.0
+        session = self.open_session(rows.shorten(workload, axis, length))
+        session.fill_inputs(quick=True, slots=1)
+        seconds = session.call_side(SOLUTION) * input_rules.GUIDED_PART
+        return seconds if seconds > input_rules.GUIDED_SECONDS else 0.0
 
     def _edit_larger(self, session: Session, axis: str | None, where: str) -> None:
         """Exchange two rows of an input in place, and grade them: a result that was kept is wrong there."""
@@ -315,11 +329,11 @@ class CorrectnessCheck:
         shapes_drawn = sum(
             bool(grades) and name.startswith(f"{shapes.GUIDED}-") for name, grades in self.grades.items()
         )
-        how = (
+        description = (
             f"{len(self._numbers)} read: {shapes_drawn} shapes drawn at them, {len(self._planted)} of them among "
             f"inputs, {self._scalar_calls} as a number of the call"
         )
-        return [Check(name="numbers of the source", ran=True, how=how)] if self._numbers else []
+        return [Check(name="numbers of the source", ran=True, how=description)] if self._numbers else []
 
     def _check_layout(self, session: Session, layout: str, notes: list[str]) -> None:
         """Grade fresh inputs twice in the same memory, then the same inputs again.
@@ -443,7 +457,9 @@ class CorrectnessCheck:
             raise SideFailed(grade.status, f"{grade.detail} ({description})")
         if self._line_counts and COUNTED in self._line_counts.sides and COUNTED in session.sides:
             grade_rows = functools.partial(session.call_and_grade_rows, axis=axis or "", chosen=chosen)
-            self._line_counts.repeat_call(grade_rows if axis else session.call_and_grade, description)
+            self._line_counts.repeat_call(
+                grade_rows if axis else session.call_and_grade, session.workload.name, description
+            )
 
     def _check_repeat(self, session: Session, extremes: Extremes) -> None:
         """Call again on the same inputs and compare.

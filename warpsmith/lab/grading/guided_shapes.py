@@ -18,7 +18,7 @@ Dims = tuple[str, ...]
 """Axes whose sizes are multiplied: a single one, or those of a tensor, whose elements are counted."""
 
 
-class _Target(NamedTuple):
+class _GuidedSize(NamedTuple):
     """Size to draw at a number."""
 
     rank: int
@@ -90,14 +90,14 @@ def _largest_sizes(
     return {axis: factor * max(each.axes[axis] for each in judged) for axis in axes if axis != row_axis}
 
 
-def _name(target: _Target, index: int) -> str:
+def _name(target: _GuidedSize, index: int) -> str:
     return f"{GUIDED}-{index}-{'*'.join(target.dims)}-{target.number}"[:80]
 
 
 def _list_targets(
     definition: Definition, axes: Sequence[str], workloads: Sequence[Workload], numbers: Collection[int],
     chance: random.Random,
-) -> Iterator[_Target]:  # fmt: skip
+) -> Iterator[_GuidedSize]:  # fmt: skip
     """Yield the sizes to draw, with their ranks."""
     for dims in _list_dims(definition, axes):
         sizes = [prod(definition.sizes(workload)[axis] for axis in dims) for workload in workloads]
@@ -107,8 +107,10 @@ def _list_targets(
             rank = 0 if max(sizes) <= number else 1 if min(sizes) > number else 2
             near = [number - 1, number, number + 1][: 2 if rank == 0 else 3]
             if rank == 0:
-                yield from (_Target(0, dims, number, size) for size in (chance.choice(beyond), far))
-            yield from (_Target(max(rank, 1), dims, number, size) for size in near if size and size not in sizes)
+                yield from (_GuidedSize(0, dims, number, size) for size in (chance.choice(beyond), far))
+            yield from (
+                _GuidedSize(max(rank, 1), dims, number, size) for size in near if size and size not in sizes
+            )
 
 
 def _list_dims(definition: Definition, axes: Sequence[str]) -> list[Dims]:
@@ -126,7 +128,7 @@ def _list_dims(definition: Definition, axes: Sequence[str]) -> list[Dims]:
 
 
 def _reach(
-    file: DefinitionFile, base: Workload, axes: Sequence[str], target: _Target, chance: random.Random
+    file: DefinitionFile, base: Workload, axes: Sequence[str], target: _GuidedSize, chance: random.Random
 ) -> Workload | None:
     """Return a workload of the target's size; None if the axes that stay do not admit it."""
     definition = file.definition

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from pathlib import Path
 
 from warpsmith import languages
+from warpsmith.core import gate_rules
 from warpsmith.core.definition import Definition
 from warpsmith.core.evaluation import Status
 from warpsmith.core.trust import Check
@@ -43,25 +45,26 @@ def build_with_counters(
         return builds | ({COUNTED: counted.result()} if counted else {})
 
 
-def start_counts(sides: Sides) -> LineCounts | None:
+def start_counts(sides: Sides) -> UnrunLines | None:
     """Return the counts of a version whose language counts lines; None for another one."""
     source = sides.source(SOLUTION)
     counting: object = languages.get(source.language or "")
     if not isinstance(counting, CountsLines) or not isinstance(source.code, Build):
         return None
-    return LineCounts(
+    return UnrunLines(
         sides.running.get(COUNTED), counting, sides.source(COUNTED) if COUNTED in sides.names else source
     )
 
 
-class LineCounts:
+class UnrunLines:
     """Lines that graded calls have not run; it counts until all have run, as a few small calls mostly do."""
 
     def __init__(self, side: Side | None, counting: CountsLines, source: SideSource) -> None:
         """Hold a side that has loaded the build with counters; None where this machine cannot count."""
         assert isinstance(source.code, Build)
         self._side, self._counting, self._build = side, counting, source.code
-        self._calls, self._next_look = 0, 1
+        self._calls, self._next_look, self._seconds = 0, 1, 0.0
+        self._slow: set[str] = set()
         self.lines: tuple[int, ...] | None = None
         """Lines that did not run until the last look; None before it."""
         self.failure = "" if side else counting.missing_counters() or "it was not built"
@@ -72,18 +75,26 @@ class LineCounts:
         """The side that counts, by its name, as long as further calls may run further lines."""
         return {COUNTED: self._side} if self._side and self.lines != () and not self.failure else {}
 
-    def repeat_call(self, call: Callable[[str], Grade], description: str) -> None:
-        """Make a call that the version passed in the build with counters too.
+    def repeat_call(self, call: Callable[[str], Grade], workload: str, description: str) -> None:
+        """Make a call that the version passed in the build with counters too; a workload where that takes long gets
+        a single one.
 
         Raises:
             SideFailed: that build fails, or its result is wrong.
         """
+        if workload in self._slow or self._seconds > gate_rules.COUNTED_SECONDS[1]:
+            return
+        started = time.monotonic()
         try:
             grade = call(COUNTED)
         except SideFailed as failure:
             raise SideFailed(failure.status, f"in a build with line counters: {failure.message}") from failure
         if grade.status is not Status.PASSED and not grade.near_miss:
             raise SideFailed(grade.status, f"in a build with line counters: {grade.detail} ({description})")
+        spent = time.monotonic() - started
+        self._seconds += spent
+        if spent > gate_rules.COUNTED_SECONDS[0]:
+            self._slow.add(workload)
         self._calls += 1
         if self._calls >= self._next_look:
             self._next_look *= 2
@@ -106,18 +117,18 @@ class LineCounts:
 
     def check(self) -> Check:
         """Return the check of this judgement."""
-        how = self.failure or f"all of its code ran by {self._calls} graded calls of a build with counters"
-        return Check(name=_CHECK, ran=not self.failure, how=how)
+        ran = f"all of its code ran by {self._calls} graded calls of a build with counters"
+        return Check(name=_CHECK, ran=not self.failure, how=self.failure or ran)
 
     def require_all_run(self) -> None:
         """Raise SideFailed where code of the version ran in no graded call."""
         self.look()
         if not self.failure and self.lines:
-            one = len(self.lines) == 1
+            single = len(self.lines) == 1
             raise SideFailed(
                 Status.UNPROVEN,
-                f"{'line' if one else 'lines'} {_join_ranges(self.lines)} of {self._build.source.name} "
-                f"{'holds' if one else 'hold'} code that ran in no graded call: delete it, or have the definition "
+                f"{'line' if single else 'lines'} {_join_ranges(self.lines)} of {self._build.source.name} "
+                f"{'holds' if single else 'hold'} code that ran in no graded call: delete it, or have the definition "
                 "declare a workload that reaches it",
             )
 

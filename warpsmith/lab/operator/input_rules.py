@@ -124,6 +124,12 @@ GUIDED_BEYOND: Final = 64
 GUIDED_FACTORS: Final = (1.5, 3.0)
 """Least and largest factor of a size far beyond a number: a part that is left out is no rounding error. Chosen."""
 
+GUIDED_SECONDS: Final = 3.0
+"""Seconds that a call at such a shape may take, as a shorter one says. Chosen: many numbers are no sizes."""
+
+GUIDED_PART: Final = 16
+"""Factor by which that call is shorter. Chosen: it takes little time, and more than handing it over."""
+
 GUIDED_NUMBERS: Final = 6
 """Calls of a judgement in which a number of the call is one of the version's source. Chosen."""
 

@@ -115,17 +115,17 @@ def _with_outlined_loops(notes: bytes) -> bytes:
             raise MachineLacks("The compiler's notes on lines are of another form than gcc's.")
         release = data[4:8][::-1].decode()
         unit = 1 if release >= _BYTES_SINCE else 4
-        place = _after_string(data, 16 if unit == 1 else 12, unit) + 4
-        while place + 8 <= len(data):
-            tag, length = struct.unpack_from("<II", data, place)
+        position = _after_string(data, 16 if unit == 1 else 12, unit) + 4
+        while position + 8 <= len(data):
+            tag, length = struct.unpack_from("<II", data, position)
             if tag == _FUNCTION:
-                struct.pack_into("<I", data, _after_string(data, place + 20, unit), 0)
-            place += 8 + length * unit
+                struct.pack_into("<I", data, _after_string(data, position + 20, unit), 0)
+            position += 8 + length * unit
     except (struct.error, UnicodeDecodeError) as error:
         raise MachineLacks("The compiler's notes on lines are of another form than gcc's.") from error
     return bytes(data)
 
 
-def _after_string(data: bytearray, place: int, unit: int) -> int:
-    (length,) = struct.unpack_from("<I", data, place)
-    return place + 4 + int(length) * unit
+def _after_string(data: bytearray, position: int, unit: int) -> int:
+    (length,) = struct.unpack_from("<I", data, position)
+    return position + 4 + int(length) * unit

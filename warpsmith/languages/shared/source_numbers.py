@@ -211,30 +211,30 @@ class _CppReader:
 
     def numbers(self) -> set[Number]:
         """Return the values of all constant expressions and of their parts."""
-        self._read, place = set(), 0
-        while place < len(self._tokens):
-            before = self._tokens[place - 1] if place else ""
+        self._read, position = set(), 0
+        while position < len(self._tokens):
+            before = self._tokens[position - 1] if position else ""
             # A term that an operator precedes is a constant only as far as the ones that follow bind more closely.
             try:
-                result = self._expression(place, _PRECEDENCE.get(before, -1) + 1)
+                result = self._expression(position, _PRECEDENCE.get(before, -1) + 1)
             except RecursionError:
                 result = None
             if result is None:
-                place += 1
+                position += 1
                 continue
             value, end = result
             self._add_turns(before, value, end)
-            place = end
+            position = end
         return self._read
 
     def _constants(self) -> dict[str, Number]:
         values: dict[str, set[Number | None]] = defaultdict(set)
-        for place, token in enumerate(self._tokens):
-            begins = {"=": place - 1, "{": place - 1, "define": place + 1}.get(token)
+        for position, token in enumerate(self._tokens):
+            begins = {"=": position - 1, "{": position - 1, "define": position + 1}.get(token)
             if begins is None or not 0 <= begins < len(self._tokens) or self._kinds[begins] != "name":
                 continue
             try:
-                result = self._expression(max(place, begins) + 1, 0)
+                result = self._expression(max(position, begins) + 1, 0)
             except RecursionError:
                 result = None
             ends = token == "define" or (result is not None and self._token(result[1]) in (";", ",", "}", ")"))
@@ -252,13 +252,13 @@ class _CppReader:
             if turn is not None:
                 self._read.add(turn)
 
-    def _token(self, place: int) -> str:
-        return self._tokens[place] if place < len(self._tokens) else ""
+    def _token(self, position: int) -> str:
+        return self._tokens[position] if position < len(self._tokens) else ""
 
-    def _expression(self, place: int, least: int) -> tuple[Number, int] | None:
+    def _expression(self, position: int, least: int) -> tuple[Number, int] | None:
         """Return the value of the longest constant expression at a place whose operators bind at least so closely,
         and the place after it; None if there is none."""
-        result = self._primary(place)
+        result = self._primary(position)
         while result is not None:
             left, end = result
             sign = self._token(end)
@@ -272,19 +272,19 @@ class _CppReader:
             result = value, right[1]
         return result
 
-    def _primary(self, place: int) -> tuple[Number, int] | None:
-        token = self._token(place)
+    def _primary(self, position: int) -> tuple[Number, int] | None:
+        token = self._token(position)
         if not token:
             return None
-        if self._kinds[place] == "number":
-            return self._note(_parse_number(token), place + 1)
+        if self._kinds[position] == "number":
+            return self._note(_parse_number(token), position + 1)
         if token in ("-", "+"):
-            inner = self._primary(place + 1)
+            inner = self._primary(position + 1)
             return inner and (-inner[0] if token == "-" else inner[0], inner[1])
         if token == "(":
-            return self._cast(place) or self._closed(place, ")")
+            return self._cast(position) or self._closed(position, ")")
         if token in ("static_cast", "int64_t", *_TYPE_WORDS):
-            opening = place + 1
+            opening = position + 1
             if token == "static_cast":
                 while self._token(opening) not in (">", ""):
                     opening += 1
@@ -292,8 +292,8 @@ class _CppReader:
             if self._token(opening) in ("(", "{"):
                 return self._closed(opening, ")" if self._token(opening) == "(" else "}")
             return None
-        if self._kinds[place] == "name" and self._token(place + 1) not in ("(", "[", ".", "->", "::", "<"):
-            return self._note(self._names.get(token), place + 1)
+        if self._kinds[position] == "name" and self._token(position + 1) not in ("(", "[", ".", "->", "::", "<"):
+            return self._note(self._names.get(token), position + 1)
         return None
 
     def _note(self, value: Number | None, end: int) -> tuple[Number, int] | None:
@@ -302,15 +302,15 @@ class _CppReader:
         self._read.add(value)
         return value, end
 
-    def _cast(self, place: int) -> tuple[Number, int] | None:
+    def _cast(self, position: int) -> tuple[Number, int] | None:
         """Return what a cast in parentheses is applied to."""
-        end = place + 1
+        end = position + 1
         while self._token(end) in _TYPE_WORDS:
             end += 1
-        return self._primary(end + 1) if end > place + 1 and self._token(end) == ")" else None
+        return self._primary(end + 1) if end > position + 1 and self._token(end) == ")" else None
 
-    def _closed(self, place: int, closing: str) -> tuple[Number, int] | None:
-        inner = self._expression(place + 1, 0)
+    def _closed(self, position: int, closing: str) -> tuple[Number, int] | None:
+        inner = self._expression(position + 1, 0)
         return (inner[0], inner[1] + 1) if inner and self._token(inner[1]) == closing else None
 
 
