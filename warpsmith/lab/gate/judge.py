@@ -57,7 +57,7 @@ from warpsmith.lab.timing.stages import collect_stages
 from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.lab.workers.side import SideFailed, WorkerHost
 from warpsmith.languages.base import Build, BuildFailed
-from warpsmith.languages.shared.source_numbers import read_numbers
+from warpsmith.languages.source_numbers import read_numbers
 from warpsmith.temporary import TemporaryFolder
 
 _CONFIRMED = (SOLUTION, BEST, TWIN)

@@ -76,8 +76,8 @@ class UnrunLines:
         return {COUNTED: self._side} if self._side and self.lines != () and not self.failure else {}
 
     def repeat_call(self, call: Callable[[str], Grade], workload: str, description: str) -> None:
-        """Make a call that the version passed in the build with counters too; a workload where that takes long gets
-        a single one.
+        """Make a call that the version passed in the build with counters too, and no further one at a workload
+        where that takes long.
 
         Raises:
             SideFailed: that build fails, or its result is wrong.
@@ -128,8 +128,8 @@ class UnrunLines:
             raise SideFailed(
                 Status.UNPROVEN,
                 f"{'line' if single else 'lines'} {_join_ranges(self.lines)} of {self._build.source.name} "
-                f"{'holds' if single else 'hold'} code that ran in no graded call: delete it, or have the definition "
-                "declare a workload that reaches it",
+                f"{'holds' if single else 'hold'} code that ran in no graded call: delete it, or have the "
+                "definition declare a workload that reaches it",
             )
 
 

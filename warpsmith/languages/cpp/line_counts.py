@@ -8,7 +8,6 @@ import struct
 from collections.abc import Sequence
 from pathlib import Path
 
-from warpsmith import landlock
 from warpsmith.errors import MachineLacks
 from warpsmith.languages.shared import tool
 from warpsmith.languages.shared.cpp_source import blank_tokens
@@ -64,6 +63,8 @@ def read_unrun_lines(source: Path, notes: bytes, counts: bytes) -> tuple[int, ..
     Raises:
         MachineLacks: `gcov` does not read this compiler's notes.
     """
+    from warpsmith import landlock  # with ctypes, which reading commands do without
+
     with TemporaryFolder() as name:
         folder = Path(name)
         (folder / "run.gcno").write_bytes(_with_outlined_loops(notes))

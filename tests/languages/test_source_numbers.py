@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warpsmith.languages.shared.source_numbers import read_numbers
+from warpsmith.languages.source_numbers import read_numbers
 
 
 @pytest.fixture
