@@ -70,8 +70,9 @@ def draw_guided_workloads(
         if workload is None or any(workload.axes[axis] > most_of[axis] for axis in most_of):
             continue
         elements = definition.elements(workload)
+        is_first = not (drawn or interpreted or file.inputs)  # own inputs are tried here, which takes time
         nbytes = sum(definition.nbytes(spec, workload) for spec in specs)
-        fits = nbytes <= input_rules.LARGER_BYTES[device] if not (drawn or interpreted) else elements <= most
+        fits = nbytes <= input_rules.LARGER_BYTES[device] if is_first else elements <= most
         if not fits or (file.inputs is not None and not free_axes.reference_holds(file, workload, device)):
             continue
         drawn.append(shapes.vary_scalars(file, workload.model_copy(update={"name": _name(target, len(drawn))})))
