@@ -66,6 +66,7 @@ class CorrectnessCheck:
         self._fresh_seed, self._take_launches = fresh_seed, take_launches
         self._late_calls = LateCalls(device)
         turns = input_rules.DISTRIBUTION_TURNS
+        numbers = set(numbers) - {0, 1}  # which are drawn anyway
         self._numbers = sorted(numbers)
         self._planted: set[float] = set()
         self._near_scalars = planted_values.near_scalars(file, numbers, random.SystemRandom()) if numbers else []

@@ -63,7 +63,7 @@ class UnrunLines:
         """Hold a side that has loaded the build with counters; None where this machine cannot count."""
         assert isinstance(source.code, Build)
         self._side, self._counting, self._build = side, counting, source.code
-        self._calls, self._next_look, self._seconds = 0, 1, 0.0
+        self._calls, self._next_look, self._seconds = 0, 4, 0.0
         self._slow: set[str] = set()
         self.lines: tuple[int, ...] | None = None
         """Lines that did not run until the last look; None before it."""
