@@ -93,6 +93,10 @@ reaches 1e-12."""
 LARGEST_SCALAR: Final = 16
 """Largest number from 1 on, as a multiple of the declared one, and the inverse of the least one. Chosen."""
 
+COUNTED_SECONDS: Final = (0.5, 30.0)
+"""Seconds of a call in the build that counts lines from which on its workload gets no further one, and of all its
+calls together. Chosen: that build is tens of times as slow, and small calls run most lines."""
+
 # Limits of a side.
 
 MESSAGE_SECONDS: Final = 60.0

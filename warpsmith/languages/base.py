@@ -239,6 +239,30 @@ class SuppressesLaunches(Protocol):
         """Make kernel launches do nothing within the context; in the worker process only."""
 
 
+@runtime_checkable
+class CountsLines(Protocol):
+    """A language whose versions can tell which of their lines ran: the gate refuses lines that no check ran."""
+
+    def missing_counters(self) -> str | None:
+        """Say in one sentence what this machine lacks to count lines; None: nothing."""
+
+    def build_counted(self, source: Path, definition: Definition, folder: Path) -> Build:
+        """Compile into `folder` with counters; raises BuildFailed."""
+
+    def begin_counts(self, build: Build) -> None:
+        """Prepare the worker before such a build is loaded; in the worker process only."""
+
+    def take_counts(self, build: Build) -> str:
+        """Return the counters of a loaded build as text; in the worker process only."""
+
+    def unrun_lines(self, build: Build, counts: str) -> tuple[int, ...]:
+        """Return the lines whose code no call ran, by that text; those that only report an error are left out.
+
+        Raises:
+            MachineLacks: a tool does not fit the compiler.
+        """
+
+
 class LibraryEntry(NamedTuple):
     """A loaded version that is one function of a library: `run` on structs of warpsmith.hpp, outputs last."""
 

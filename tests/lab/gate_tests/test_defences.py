@@ -25,7 +25,7 @@ from warpsmith.core.campaign import Thresholds
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Evaluation, Verdict
 from warpsmith.core.trust import Check
-from warpsmith.lab.gate import correctness_check, decision, judge, leftovers, lint
+from warpsmith.lab.gate import correctness_check, decision, judge, leftovers, lint, unseen
 from warpsmith.lab.gate.correctness_check import CorrectnessCheck
 from warpsmith.lab.gate.decision import ProvisionalDecision
 from warpsmith.lab.gate.late_calls import LateCalls
@@ -172,13 +172,27 @@ PLAIN_ROWS = (
 _LOOKS = 5
 """Judgements at most of an attack without its defence: noise may hide its gain, a draw its luck. One is enough."""
 
+GUIDED = (
+    without(unseen.guided_shapes, "draw_guided_workloads", lambda *_, **__: []),
+    without(CorrectnessCheck, "_check_planted"),
+    without(CorrectnessCheck, "_check_near_scalar"),
+)
+"""Draws at numbers of the source."""
+COUNTED = without(
+    judge,
+    "build_with_counters",
+    lambda language, source, definition, folder: {SOLUTION: language.build(source, definition, folder)},
+)
+"""Counters of lines."""
 SHAPES = (
+    *GUIDED,
+    COUNTED,
     without(shapes, "draw_class_workloads", lambda *_, **__: []),
     without(shapes, "draw_close_workload", lambda *_, **__: None),
     without(shapes, "draw_middle_workload", lambda *_, **__: None),
     without(shapes, "draw_larger_workload", lambda *_, **__: None),
 )
-"""Drawn shapes; they are switched off with each defence, because they find many attacks too."""
+"""Draws and counters that are switched off with each defence, because they find many attacks too."""
 NEAR = without(odd, "draw_near_workloads", lambda *_, **__: [])
 NO_LOADERS = tuple(rule for rule in lint._REFUSALS if rule[0] is not lint._LOADER)
 
@@ -274,6 +288,10 @@ DEFENCES: dict[str, Defence] = {
             NEAR,
         ),
     ),
+    "shapes at numbers of the source": Defence("rmsnorm/cpp/attack_far_threshold.cpp", GUIDED),
+    "numbers of the source among inputs": Defence("softmax/cpp/attack_magic_value.cpp", GUIDED),
+    "numbers of the source as numbers of the call": Defence("rmsnorm/cpp/attack_magic_number.cpp", GUIDED),
+    "counters of lines": Defence("argmax/cpp/attack_unproven_choice.cpp", (COUNTED,)),
     "adversarial rows at large shapes": Defence("softmax_large/cpp/attack_no_shift.cpp", PLAIN_ROWS),
     "near sizes": Defence("softmax/cpp/attack_known_sizes.cpp", (NEAR,)),
     "adversarial distributions": Defence(

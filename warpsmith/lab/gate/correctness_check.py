@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,9 @@ from warpsmith.core.port.check import KernelLaunch
 from warpsmith.core.trust import Check
 from warpsmith.errors import BadDefinition, MachineFailed
 from warpsmith.lab.gate.late_calls import LateCalls
-from warpsmith.lab.grading import correctness, rounding, rows, shapes
+from warpsmith.lab.grading import correctness, planted_values, rounding, rows, shapes
 from warpsmith.lab.grading.correctness import Grade
+from warpsmith.lab.instrumented.counted_build import COUNTED, UnrunLines
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import MASKED, MASKED_ALONG, MIXED_ROWS, UNMIXED
@@ -57,12 +59,20 @@ class CorrectnessCheck:
         fresh_seed: Callable[[], int],
         interpreted: bool = False,
         take_launches: Callable[[str, Sequence[KernelLaunch]], None] | None = None,
+        numbers: Collection[float] = (),
+        line_counts: UnrunLines | None = None,
     ) -> None:
         self._file, self._arenas, self._side, self._device = file, arenas, side, device
         self._fresh_seed, self._take_launches = fresh_seed, take_launches
         self._late_calls = LateCalls(device)
         turns = input_rules.DISTRIBUTION_TURNS
+        numbers = set(numbers) - {0, 1}  # which are drawn anyway
+        self._numbers = sorted(numbers)
+        self._planted: set[float] = set()
+        self._near_scalars = planted_values.near_scalars(file, numbers, random.SystemRandom()) if numbers else []
+        self._scalar_calls = 0
         self._turns = itertools.cycle(range(turns)) if interpreted else None
+        self._line_counts = line_counts
         self.grades: dict[str, list[Grade]] = defaultdict(list)
         """Workload name to the grades of its calls."""
         self.extremes: dict[str, Extremes] = defaultdict(Extremes)
@@ -72,10 +82,17 @@ class CorrectnessCheck:
 
     def open_session(self, workload: Workload, layout: str = "contiguous") -> Session:
         """Open a session of the solution alone, with the few slots that a check needs."""
+        sides = {SOLUTION: self._side, **(self._line_counts.sides if self._line_counts else {})}
         return Session(
-            self._file, workload, self._arenas, {SOLUTION: self._side}, self._fresh_seed(), self._device,
-            count=CHECKED_SLOTS, layout=layout,
-        )  # fmt: skip
+            self._file,
+            workload,
+            self._arenas,
+            sides,
+            self._fresh_seed(),
+            self._device,
+            count=CHECKED_SLOTS,
+            layout=layout,
+        )
 
     def check_workload(self, workload: Workload, notes: list[str]) -> None:
         """Grade the solution at a workload, in every layout that callers may use.
@@ -137,6 +154,9 @@ class CorrectnessCheck:
             if axis is None:
                 notes.append(f"{workload.name} skipped: its reference takes too long, and has no rows to sample")
                 return False
+        if shapes.shape_class(workload) == shapes.GUIDED and (seconds := self._guess_seconds(workload)):
+            notes.append(f"{workload.name} skipped: a call would take about {seconds:.0f} s")
+            return False
         layout = random.SystemRandom().choice(list_dense_layouts(self._file))
         session = self.open_session(workload, layout)
         definition = self._file.definition
@@ -156,10 +176,23 @@ class CorrectnessCheck:
                 session.call_and_grade_rows(SOLUTION, axis, chosen) if axis else session.call_and_grade(SOLUTION)
             )
             where = f"{layout}{', sampled rows' if axis else ''}"
-            self._record_grade(session, grade, f"{distribution or 'normal'} inputs, {where}")
+            self._record_grade(session, grade, f"{distribution or 'normal'} inputs, {where}", axis, chosen)
             if distribution is None:
                 self._edit_larger(session, axis, where)
+        if axis is None and self._turns is None:
+            self._check_planted(session)
         return bool(self.grades[workload.name])
+
+    def _guess_seconds(self, workload: Workload) -> float:
+        """Return how long a call would take, by one at a part of its longest axis; 0 if that is no long time."""
+        axis = max(workload.axes, key=lambda name: workload.axes[name])
+        length = workload.axes[axis] // input_rules.GUIDED_PART
+        if not length or self._file.inputs is not None:
+            return 0.0
+        session = self.open_session(rows.shorten(workload, axis, length))
+        session.fill_inputs(quick=True, slots=1)
+        seconds = session.call_side(SOLUTION) * input_rules.GUIDED_PART
+        return seconds if seconds > input_rules.GUIDED_SECONDS else 0.0
 
     def _edit_larger(self, session: Session, axis: str | None, where: str) -> None:
         """Exchange two rows of an input in place, and grade them: a result that was kept is wrong there."""
@@ -177,7 +210,8 @@ class CorrectnessCheck:
             exchanged.select(dim, index).copy_(moved.select(dim, position))
         session.write_inputs(0, {**session.drawn[0], name: exchanged})
         grade = session.call_and_grade_rows(SOLUTION, axis, sorted(pair), whole=False)
-        self._record_grade(session, grade, f"two rows of {name} exchanged in place, {where}")
+        where = f"two rows of {name} exchanged in place, {where}"
+        self._record_grade(session, grade, where, axis, sorted(pair))
 
     def _reference_computes(self, session: Session) -> bool:
         try:
@@ -236,6 +270,48 @@ class CorrectnessCheck:
         session = self.open_session(workload)
         session.fill_inputs(slots=1)
         self._grade_call(session, "normal, after larger sizes")
+        if self._near_scalars and self._scalar_calls < input_rules.GUIDED_NUMBERS:
+            self._check_near_scalar(workload, *self._near_scalars.pop())
+
+    def _check_near_scalar(self, workload: Workload, name: str, value: float) -> None:
+        """Grade a call in which a number is one of the version's source, if the reference takes it."""
+        scalars = {**workload.scalars, name: value}
+        session = self.open_session(workload.model_copy(update={"scalars": scalars}))
+        try:
+            session.fill_inputs(slots=1)
+            holds = session.grade_reference().status is Status.PASSED
+        except BadDefinition:
+            return
+        if holds:
+            self._grade_call(session, f"normal inputs, {name} {value:g},")
+            self._scalar_calls += 1
+
+    def _check_planted(self, session: Session) -> None:
+        """Grade a call in which numbers of the version's source stand among the inputs.
+
+        Where the reference misses its bound beside some of them, fewer are drawn, and in the end a single one.
+        """
+        names = planted_values.plantable_inputs(self._file, session.workload, session.inputs)
+        chance = random.SystemRandom()
+        for attempt in range(gate_rules.DRAW_TRIES if self._numbers and names else 0):
+            last = attempt == gate_rules.DRAW_TRIES - 1
+            chosen = chance.sample(self._numbers, 1 if last else max(1, len(self._numbers) >> 2 * attempt))
+            session.fill_inputs(quick=session.workload.set != "odd", slots=1)
+            drawn = session.drawn[0]
+            session.write_inputs(0, planted_values.plant_numbers(drawn, chosen, names, session.inputs, chance))
+            session.correlated = True
+            grade = session.call_and_grade(SOLUTION)
+            if grade.near_miss and not last:
+                continue
+            if grade.status is Status.PASSED or session.grade_reference().status is Status.PASSED:
+                self._record_grade(session, grade, "numbers of its source among the inputs")
+                self._planted.update(chosen)
+                return
+
+    def require_all_run(self) -> None:
+        """Raise SideFailed if code of the version ran in no graded call, where lines are counted."""
+        if self._line_counts:
+            self._line_counts.require_all_run()
 
     def summary(self, name: str, timed: Sequence[Grade] = ()) -> Correctness:
         """Return the record of one workload, including the grades of its timed calls."""
@@ -246,7 +322,19 @@ class CorrectnessCheck:
     @property
     def checks(self) -> tuple[Check, ...]:
         """Checks that ran in addition to plain calls."""
-        return self._late_calls.checks
+        counted = (self._line_counts.check(),) if self._line_counts else ()
+        return (*self._late_calls.checks, *self._describe_numbers(), *counted)
+
+    def _describe_numbers(self) -> list[Check]:
+        """Return a check that says how many numbers of the source were drawn, and as what."""
+        shapes_drawn = sum(
+            bool(grades) and name.startswith(f"{shapes.GUIDED}-") for name, grades in self.grades.items()
+        )
+        description = (
+            f"{len(self._numbers)} read: {shapes_drawn} shapes drawn at them, {len(self._planted)} of them among "
+            f"inputs, {self._scalar_calls} as a number of the call"
+        )
+        return [Check(name="numbers of the source", ran=True, how=description)] if self._numbers else []
 
     def _check_layout(self, session: Session, layout: str, notes: list[str]) -> None:
         """Grade fresh inputs twice in the same memory, then the same inputs again.
@@ -285,6 +373,8 @@ class CorrectnessCheck:
             self._record_grade(session, grade, description)
         if session.workload.set == "odd":
             self._check_adversarial(session, notes)
+        if self._turns is None or not self._planted:
+            self._check_planted(session)
 
     def _fill_where_reference_holds(self, session: Session) -> Grade:
         """Draw inputs, again where the reference misses its bound there; return its last grade.
@@ -358,10 +448,19 @@ class CorrectnessCheck:
             grade = session.call_and_grade(SOLUTION)
         self._record_grade(session, grade, f"{distribution} inputs")
 
-    def _record_grade(self, session: Session, grade: Grade, description: str) -> None:
+    def _record_grade(
+        self, session: Session, grade: Grade, description: str, axis: str | None = None, chosen: Sequence[int] = ()
+    ) -> None:
+        """Record the grade of a call, of whose result some rows along an axis may have been chosen. The build that
+        counts lines makes the call too."""
         self.grades[session.workload.name].append(grade)
         if grade.status is not Status.PASSED:
             raise SideFailed(grade.status, f"{grade.detail} ({description})")
+        if self._line_counts and COUNTED in self._line_counts.sides and COUNTED in session.sides:
+            grade_rows = functools.partial(session.call_and_grade_rows, axis=axis or "", chosen=chosen)
+            self._line_counts.repeat_call(
+                grade_rows if axis else session.call_and_grade, session.workload.name, description
+            )
 
     def _check_repeat(self, session: Session, extremes: Extremes) -> None:
         """Call again on the same inputs and compare.

@@ -45,6 +45,7 @@ from warpsmith.lab.gate.request import Request
 from warpsmith.lab.grading import shapes
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.instrumented import sanitizers
+from warpsmith.lab.instrumented.counted_build import COUNTED, build_with_counters, start_counts
 from warpsmith.lab.machine import contention, hardware, identity
 from warpsmith.lab.machine.telemetry import Gauge
 from warpsmith.lab.operator import peers
@@ -56,6 +57,7 @@ from warpsmith.lab.timing.stages import collect_stages
 from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.lab.workers.side import SideFailed, WorkerHost
 from warpsmith.languages.base import Build, BuildFailed
+from warpsmith.languages.source_numbers import read_numbers
 from warpsmith.temporary import TemporaryFolder
 
 _CONFIRMED = (SOLUTION, BEST, TWIN)
@@ -180,15 +182,15 @@ class _Gate:
                 stack.callback(self._restock, host)  # for the next judgement, while this one's sides end
             self._start(sides)
             if self.device != "cpu" and BEST in sides.running:
-                # To confirm a gain in fresh processes, which create their contexts meanwhile.
-                host.restock(len(_CONFIRMED))
+                host.restock(len(_CONFIRMED))  # to confirm a gain; they create their contexts meanwhile
             solution = sides.running[SOLUTION]
             self.trust += [*solution.isolation, solution.delivery_check(self.device)]
             self.correctness = CorrectnessCheck(
                 self.request.file, sides.arenas, solution, self.device, self._fresh_seed, self.interpreted,
-                self.request.take_launches,
+                self.request.take_launches, self.numbers, start_counts(sides),
             )  # fmt: skip
             self._check_correctness(self.correctness)
+            sides.drop(COUNTED)
             self.trust += [*self.correctness.checks, *unseen.missing_shapes(self.request.file, self.drawn)]
             self._probe(self.correctness)
             if reason := self._untimed_reason:
@@ -206,8 +208,9 @@ class _Gate:
     def _draw_sizes(self) -> None:
         """Draw the sizes that this judgement checks and times besides the declared ones."""
         request = self.request
-        self.odd, self.sampled = shapes.draw_judged_workloads(
-            request.file, self.timed, interpreted=self.interpreted, device=self.device
+        self.numbers = read_numbers(request.candidate.path)
+        self.odd, self.sampled = unseen.draw_workloads(
+            request.file, self.timed, self.numbers, interpreted=self.interpreted, device=self.device
         )
         self.drawn = [w for w in (*self.odd, *self.sampled) if shapes.shape_class(w) != "declared"]
         if request.best:
@@ -230,11 +233,11 @@ class _Gate:
 
     def _build(self, folder: Path) -> dict[str, Build]:
         """Build the solution and the best version."""
-        request, builds = self.request, {}
-        self.parts.begin(f"building {request.candidate.path.name}")
+        request, source = self.request, self.request.candidate.path
+        self.parts.begin(f"building {source.name}")
         with self._step("build"):
             try:
-                builds[SOLUTION] = self.language.build(request.candidate.path, request.file.definition, folder)
+                builds = build_with_counters(self.language, source, request.file.definition, folder)
             except BuildFailed as error:
                 self._fail(Status.COMPILE_ERROR, str(error))
             self.resources = builds[SOLUTION].resources
@@ -250,14 +253,14 @@ class _Gate:
         """Collect every side that this judgement needs; none is started yet."""
         request = self.request
         version = request.candidate.language, request.limits, request.recorded_for
-        sources = {SOLUTION: SideSource(builds[SOLUTION], *version)}
+        sources = {name: SideSource(builds[name], *version, name == COUNTED) for name in builds if name != BEST}
         if request.best and BEST in builds:
             best = SideSource(builds[BEST], request.best.language, request.limits)
             sources |= {BEST: best, TWIN: best}
         if not self._untimed_reason:
             peers.refuse_race_peers(request.file, request.peers)
-            trusted = (REFERENCE, *request.peers)
-            sources |= {name: SideSource((request.file.path, name), limits=request.limits) for name in trusted}
+            for name in (REFERENCE, *request.peers):
+                sources[name] = SideSource((request.file.path, name), limits=request.limits)
         timed = () if self._untimed_reason else (*self.timed, *self.timed_unseen)
         checked = [*self.odd, *self.timed, *self.sampled]
         arenas = allocate_arenas(request.file, checked, timed, sources, self.device)
@@ -304,6 +307,8 @@ class _Gate:
                 with self._attribute_failures(workload):
                     check.check_again(workload)
                 self.results[workload.name] = self._passed(workload)
+            with self._attribute_failures():
+                check.require_all_run()
 
     @property
     def _batched(self) -> list[Workload]:
@@ -543,7 +548,7 @@ class _Gate:
             if failure.side in self.request.peers:
                 prefix = f"{workload.name}: " if workload else ""
                 raise SideFailed(failure.status, prefix + failure.message, failure.side) from failure
-            if failure.side not in (None, SOLUTION):
+            if failure.side not in (None, SOLUTION, COUNTED):
                 raise control.attribute_failure(failure) from failure
             self._fail(failure.status, failure.message, workload)
 

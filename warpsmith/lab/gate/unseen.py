@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from warpsmith.core import gate_rules
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import BEST, UnseenShapes
 from warpsmith.core.trust import Check
-from warpsmith.lab.grading import free_axes, shapes
+from warpsmith.lab.grading import free_axes, guided_shapes, shapes
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.timing import timing
 from warpsmith.lab.timing.samples import Samples
@@ -19,10 +19,23 @@ from warpsmith.lab.timing.timing import TimingBudget
 _BUDGET = TimingBudget(rounds=gate_rules.UNSEEN_ROUNDS, most=gate_rules.UNSEEN_ROUNDS, seconds=0.0)
 
 
+def draw_workloads(
+    file: DefinitionFile, timed: Sequence[Workload], numbers: Collection[float], *, interpreted: bool, device: str
+) -> tuple[list[Workload], list[Workload]]:
+    """Return what a judgement checks besides the timed workloads: odd ones, and larger ones with those at the
+    numbers of the version's source."""
+    odd, larger = shapes.draw_judged_workloads(file, timed, interpreted=interpreted, device=device)
+    guided = guided_shapes.draw_guided_workloads(
+        file, timed, [*odd, *larger], numbers, interpreted=interpreted, device=device
+    )
+    return odd, [*larger, *guided]
+
+
 def choose_timed(definition: Definition, drawn: Sequence[Workload], device: str) -> list[Workload]:
-    """Return a shape of each class at random, of those that are small enough to be timed quickly."""
+    """Return a shape of each class at random, of those that are small enough to be timed quickly; none at a number
+    of the source."""
     most, chosen = gate_rules.UNSEEN_ELEMENTS[device], []
-    for kind in shapes.CLASSES:
+    for kind in (kind for kind in shapes.CLASSES if kind != shapes.GUIDED):
         fitting = [w for w in drawn if shapes.shape_class(w) == kind and 0 < definition.elements(w) <= most]
         chosen += random.SystemRandom().sample(fitting, min(len(fitting), 1))
     return chosen

@@ -28,7 +28,10 @@ _ROW = "all"
 Sizes = dict[str, int]
 """Axis to its size."""
 
-CLASSES = ("near", "edge", "tiny", "skewed", "round", "long", "middle", "larger")
+GUIDED = "guided"
+"""Class of the shapes that are drawn at numbers of the version's source."""
+
+CLASSES = ("near", "edge", "tiny", "skewed", "round", "long", "middle", "larger", GUIDED)
 """Classes of drawn shapes; the names of their workloads begin with them."""
 
 

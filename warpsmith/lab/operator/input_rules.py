@@ -109,6 +109,40 @@ times slower. Chosen."""
 DRAWN_DISTRIBUTIONS: Final = 5
 """Adversarial distributions, drawn for each judgement, at a drawn shape. Chosen to bound a judgement's time."""
 
+GUIDED_SHAPES: Final = 8
+"""Shapes that a judgement draws at the numbers of the version's source. Chosen to bound its time."""
+
+GUIDED_ELEMENTS: Final = 1 << 23
+"""Elements of all of them together, without the first one. Chosen to bound a judgement's time."""
+
+GUIDED_ROOM: Final = 1 << 16
+"""Elements of such a shape, if its size along the axis that it is about leaves them. Chosen to bound the time."""
+
+GUIDED_BEYOND: Final = 64
+"""Distance beyond a number up to which a size is drawn: a tile. Chosen."""
+
+GUIDED_FACTORS: Final = (1.5, 3.0)
+"""Least and largest factor of a size far beyond a number: a part that is left out is no rounding error. Chosen."""
+
+GUIDED_SECONDS: Final = 3.0
+"""Seconds that a call at such a shape may take, as a shorter one says. Chosen: many numbers are no sizes."""
+
+GUIDED_PART: Final = 16
+"""Factor by which that call is shorter. Chosen: it takes little time, and more than handing it over."""
+
+GUIDED_NUMBERS: Final = 6
+"""Calls of a judgement in which a number of the call is one of the version's source. Chosen."""
+
+PLANTED_SHARES: Final = (0.5, 0.25)
+"""Share of the draws and rows in which numbers of the source are planted alike, and of the elements where not one
+element a row is such a number. Chosen."""
+
+SCALAR_STEP: Final = 2.0**-20
+"""Distance of the neighbours of a number of the call from it, relative to it. Chosen: it survives float32."""
+
+LARGEST_NUMBER: Final = 2.0**40
+"""Largest number of a call that is drawn from the version's source where it may be any. Chosen."""
+
 LARGE_FACTOR: Final = 50
 """Standard deviation of the distribution `large`. Chosen: exponentials of it overflow without a shift."""
 

@@ -16,6 +16,7 @@ from warpsmith.errors import BadDefinition, CompanionFailed
 from warpsmith.lab.operator import captured, input_rules
 from warpsmith.lab.operator.captured import CapturedCalls
 from warpsmith.lab.operator.definition_file import DefinitionFile
+from warpsmith.lab.operator.integer_range import ANY, POSITIONS, find_integer_range
 
 if TYPE_CHECKING:
     import torch
@@ -64,13 +65,6 @@ _ROUNDED_BY_GPU = ("bfloat16", "float16")
 
 _AT_ANY_SCALE = ("constant", "sorted", "sparse", "one_hot")
 """Adversarial distributions that keep the scale of a parametric one, such as `normal:0:0.02` of weights."""
-
-_ANY, _POSITIONS = "any", "positions"
-"""Ranges of integers that the reference computes with, whichever they are: all numbers of the type where nothing
-else is computed, and below one of `input_rules.LARGEST_POSITIONS` beside floating-point numbers."""
-
-_NARROW_BITS = 16
-"""Bits of integers that are values rather than positions or indices, all of which callers may use."""
 
 
 class Inputs:
@@ -325,9 +319,9 @@ class Inputs:
         if dtype and dtype != "bool" and self._integer_range and int(torch.randint(2, (), **options)):
             limits = torch.iinfo(getattr(torch, dtype))
             end = min(limits.max + 1, torch.iinfo(torch.int64).max)  # what randint takes
-            if self._integer_range == _ANY:
+            if self._integer_range == ANY:
                 low, high = limits.min, end
-            elif self._integer_range == _POSITIONS:
+            elif self._integer_range == POSITIONS:
                 choice = int(torch.randint(len(input_rules.LARGEST_POSITIONS), (), **options))
                 low, high = 0, min(input_rules.LARGEST_POSITIONS[choice], end)
             else:
@@ -349,54 +343,34 @@ class Inputs:
 
     @cached_property
     def _integer_range(self) -> str | None:
-        """`any` or `positions` if the reference computes, on the CPU, with any integers; else the longest axis
-        that they may index, or None."""
+        return find_integer_range(self._file)
+
+    def integer_limits(self, name: str) -> tuple[int, int] | None:
+        """Return the least integer that an input may hold by itself and the one after the largest; None where its
+        values fit each other or have no such range."""
         import torch
 
-        definition = self._definition
-        smallest = min(definition.workloads, key=definition.elements)
-        kinds = {
-            name: getattr(torch, definition.dtype(spec, smallest))
-            for name, spec in definition.tensor_inputs.items()
-        }
-        undeclared = [
-            name
-            for name, kind in kinds.items()
-            if not (kind.is_floating_point or kind.is_complex or kind == torch.bool)
-            and ":" not in definition.tensor_inputs[name].distribution
-        ]
-
-        def computes(values: dict[str, torch.Tensor]) -> bool:
-            arguments: dict[str, Any] = dict(definition.scalars(smallest))
-            for name, spec in definition.tensor_inputs.items():
-                filler = torch.ones(definition.shape(spec, smallest)).to(kinds[name])
-                arguments[name] = values.get(name, filler)
-            try:
-                self._file.reference(*(arguments[name] for name in definition.inputs))
-            except Exception:
-                return False
-            return True
-
-        def shape(name: str) -> tuple[int, ...]:
-            return definition.shape(definition.tensor_inputs[name], smallest)
-
-        limits = {name: torch.iinfo(kinds[name]) for name in undeclared}
-        if computes(
-            {
-                name: torch.randint(limits[name].min, limits[name].max, shape(name)).to(kinds[name])
-                for name in limits
-            }
-        ):
-            tensors = (*definition.tensor_inputs.values(), *definition.outputs.values())
-            narrow = all(limits[name].bits <= _NARROW_BITS for name in limits)
-            exact = not any(is_floating(definition.dtype(spec, smallest)) for spec in tensors)
-            return _ANY if narrow or exact else _POSITIONS
-        sizes = definition.sizes(smallest)
-        for axis in sorted(sizes, key=lambda axis: -sizes[axis]):
-            last = {name: min(sizes[axis] - 1, limits[name].max) for name in limits}
-            if computes({name: torch.full(shape(name), last[name]).to(kinds[name]) for name in limits}):
-                return axis
-        return None
+        definition, spec = self._definition, self._definition.tensor_inputs[name]
+        dtype = definition.dtype(spec, self._workload)
+        kind, *texts = spec.distribution.split(":")
+        sizes = definition.sizes(self._workload)
+        if self._file.inputs is not None or kind in DEPENDENT_INTEGERS or dtype == "bool":
+            return None
+        limits = torch.iinfo(getattr(torch, dtype))
+        match kind, [int(evaluate(text, sizes)) for text in texts]:
+            case "integers", [low, high]:
+                return low, high
+            case "zipf", [count]:
+                return 0, count
+        match self._integer_range:
+            case None:
+                return 0, min(128, limits.max + 1)
+            case "any":
+                return limits.min, limits.max + 1
+            case "positions":
+                return 0, min(max(input_rules.LARGEST_POSITIONS), limits.max + 1)
+            case axis:
+                return 0, min(sizes[axis], limits.max + 1)
 
     def _drawn_integers(self, kind: str, numbers: list[int], shape: tuple[int, ...]) -> torch.Tensor:
         import torch

@@ -28,6 +28,8 @@ class SideSource:
     """Time and memory that the side may take."""
     recorded_for: str = ""
     """Architecture whose compiler gets the launches of an interpreted version; empty: none are recorded."""
+    counted: bool = False
+    """True for a build that counts its lines."""
 
     @property
     def trusted(self) -> bool:
@@ -111,8 +113,8 @@ class Sides:
             side.close()
 
     def drop(self, name: str) -> None:
-        """End a side for good, so that `start` no longer loads it."""
-        del self._sources[name]
+        """End a side for good, if there is one, so that `start` no longer loads it."""
+        self._sources.pop(name, None)
         if name in self.running:
             self.running.pop(name).close()
 
@@ -134,7 +136,9 @@ def load_side(side: Side, file: DefinitionFile, source: SideSource, arenas: Aren
 
 def _begin_load(side: Side, file: DefinitionFile, source: SideSource, arenas: Arenas, device: str) -> None:
     shared = [arenas.inputs, arenas.outputs[side.name]]
-    side.load(file.definition, source.code, shared, device, source.language, source.recorded_for)
+    side.load(
+        file.definition, source.code, shared, device, source.language, source.recorded_for, counted=source.counted
+    )
 
 
 @contextmanager

@@ -249,6 +249,7 @@ class Side:
         language: str | None = None,
         recorded_for: str = "",
         threads: int = 0,
+        counted: bool = False,
     ) -> None:
         """Make the worker open the arenas and load a built solution, or a peer from a definition's file.
 
@@ -274,6 +275,7 @@ class Side:
             "arenas": list(handles),
             "side": load_request,
             "recorded_for": recorded_for,
+            "counted": counted,
             "definition": without_tolerance.model_dump(mode="json"),
         }
         self.tell(message, tuple(file for group in descriptors for file in group))

@@ -30,7 +30,7 @@ from warpsmith.lab.workers import fresh_memory, late_inputs, phase_times, proces
 from warpsmith.lab.workers.arena import TensorPlacement, open_arena
 from warpsmith.lab.workers.channel import Channel, Message
 from warpsmith.lab.workers.fresh_memory import FreshContent
-from warpsmith.languages.base import Build, ReplaysLaunches, StoresStamps, SuppressesLaunches
+from warpsmith.languages.base import Build, CountsLines, ReplaysLaunches, StoresStamps, SuppressesLaunches
 
 if TYPE_CHECKING:
     import torch
@@ -96,6 +96,8 @@ class Worker:
             language = languages.get(side["language"])
             self.state = process_state.read_initial_state(self.device)
             recorded = message.get("recorded_for")
+            if message.get("counted") and isinstance(language, CountsLines):
+                language.begin_counts(self.build)
             if recorded and isinstance(language, ReplaysLaunches):
                 language.record_launches(recorded)
             self.run = language.load(self.build, self.definition)
@@ -355,6 +357,11 @@ class Worker:
         report = languages.get(self.language).resources(self.run)
         return {"resources": [resource.model_dump(mode="json") for resource in report]}
 
+    def take_counts(self, message: Message) -> Message:
+        """Return the counters of lines, if the version was loaded to count them."""
+        language: object = languages.get(self.language or "")
+        return {"counts": language.take_counts(self.build) if isinstance(language, CountsLines) else ""}
+
     def launches(self, message: Message) -> Message:
         """Return the launches since the last such message, if the version was loaded to record them."""
         language: object = languages.get(self.language or "")
@@ -443,6 +450,7 @@ def serve_grader(channel: Channel) -> None:
         "deliver": worker.deliver,
         "resources": worker.resources,
         "launches": worker.launches,
+        "take_counts": worker.take_counts,
         "leave": leave_program,
     }
     while True:

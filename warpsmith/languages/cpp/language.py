@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import functools
 import hashlib
 import itertools
@@ -30,6 +31,7 @@ from warpsmith.languages.base import (
     SourcePattern,
 )
 from warpsmith.languages.cpp import call as cpp_call
+from warpsmith.languages.cpp import line_counts
 from warpsmith.languages.cpp import source as cpp_source
 from warpsmith.languages.cpp.export import BINDING, binding_source
 from warpsmith.languages.shared import cxx_compiler, stamps, tool
@@ -160,6 +162,45 @@ class Cpp(Language):
         finally:
             temporary.unlink(missing_ok=True)
         return Build(source, artifact, (resources,))
+
+    def missing_counters(self) -> str | None:
+        """Say in one sentence what this machine lacks to count lines; None: nothing."""
+        if _compiler().is_clang:
+            return "Lines are counted by gcc, and the compiler here is clang."
+        return None if shutil.which("gcov") else "No `gcov` is on PATH; it comes with gcc."
+
+    def build_counted(self, source: Path, definition: Definition, folder: Path) -> Build:
+        """Compile into `folder` with counters of lines; the compiler's notes lie beside the library.
+
+        Raises:
+            BuildFailed: the source does not compile so.
+        """
+        compiler, prototype = _compiler(), cpp_source.run_prototype(definition)
+        folder.mkdir(parents=True, exist_ok=True)
+        artifact = folder / f"{source.stem}.so"
+        flags = [*_flags(compiler, "native"), "-shared", *_LINK, *line_counts.FLAGS]
+        _compile(compiler, source, prototype, flags, artifact, line_counts.PRELUDE)
+        return Build(source, artifact, ())
+
+    def begin_counts(self, build: Build) -> None:
+        """Have counters written to the working folder; in the worker process only, before it loads the version."""
+        os.environ.update({"GCOV_PREFIX": str(Path.cwd()), "GCOV_PREFIX_STRIP": "99"})
+
+    def take_counts(self, build: Build) -> str:
+        """Return the counters of a loaded version in base 64; in the worker process only."""
+        import ctypes
+
+        getattr(ctypes.CDLL(str(build.artifact)), line_counts.DUMP)()
+        return base64.b64encode(next(Path.cwd().glob("*.gcda")).read_bytes()).decode()
+
+    def unrun_lines(self, build: Build, counts: str) -> tuple[int, ...]:
+        """Return the lines that no call ran, by what `take_counts` returned.
+
+        Raises:
+            MachineLacks: `gcov` does not fit the compiler.
+        """
+        notes = next(build.artifact.parent.glob("*.gcno")).read_bytes()
+        return line_counts.read_unrun_lines(build.source, notes, base64.b64decode(counts))
 
     def load(self, build: Build, definition: Definition) -> Run:
         """Return the library's `run` for CPU tensors; in the worker process only.
@@ -308,13 +349,17 @@ def _temporary(path: Path) -> Path:
     return path.with_name(f"{files.TEMPORARY_PREFIX}{secrets.token_hex(4)}-{path.name}")
 
 
-def _compile(compiler: _Compiler, source: Path, prototype: str, flags: list[str], target: Path) -> Resources:
+def _compile(
+    compiler: _Compiler, source: Path, prototype: str, flags: list[str], target: Path, prelude: str = ""
+) -> Resources:
     """Compile to `target`, with the prototype in front of the source so that another signature is an error."""
     from warpsmith import landlock  # with ctypes, which reading commands do without
 
     expected, report = target.with_suffix(".expected.hpp"), target.with_suffix(".report")
     try:
-        files.write_file(expected, f"#pragma once\n#include <warpsmith.hpp>\n{prototype};\n")
+        intrinsics = line_counts.INTRINSICS if "intrin.h" in source.read_text(errors="replace") else ""
+        text = f"{intrinsics}#include <warpsmith.hpp>\n{prototype};\n{prelude}{line_counts.POISON}"
+        files.write_file(expected, f"#pragma once\n{text}")
         command = [*compiler.command, *flags, *compiler.report_flags(report), "-fno-diagnostics-color"]
         try:
             # `#include` and `.incbin` reach the version's own file, no other version and none of the user's files.
@@ -345,7 +390,7 @@ def _refuse_loaders(source: Path, library: Path) -> None:
     listing = tool.run_tool(["nm", "-D", "--undefined-only", str(library)], _SECONDS)
     for line in listing.output.splitlines() if listing.code == 0 else ():
         name = line.split()[-1].partition("@")[0]
-        if name in _LOADERS:
+        if name in _LOADERS or name.startswith(line_counts.COUNTERS):
             raise BuildFailed(f"{source.name} calls `{name}`, which reaches code that is not its own.")
 
 

@@ -1,0 +1,99 @@
+"""Inputs that hold numbers of the version's source."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import torch
+from lab_samples import SQUARE
+
+from warpsmith.lab.grading import planted_values
+from warpsmith.lab.operator import input_rules
+from warpsmith.lab.operator.inputs import Inputs
+
+ROWS = SQUARE.replace('shape=("n",)', 'shape=("n", 64)')
+
+
+def plant(file, numbers, seed=1):
+    workload = file.definition.workloads[0]
+    inputs = Inputs(file, workload, seed, "cpu")
+    drawn, names = inputs.draw(), planted_values.plantable_inputs(file, workload, inputs)
+    return drawn, planted_values.plant_numbers(drawn, numbers, names, inputs, random.Random(seed))
+
+
+def test_a_number_its_neighbours_and_its_negative_at_random_places(workshop):
+    file = workshop.load("square", ROWS)
+    number, places = torch.tensor(77.25), set()
+    for seed in range(20):
+        drawn, planted = plant(file, [77.25], seed)
+        up, down = (number.nextafter(torch.tensor(end)) for end in (float("inf"), 0.0))
+        assert all(bool((planted["x"] == value).any()) for value in (number, -number))
+        assert bool((planted["x"] > up).any())
+        assert bool(((planted["x"] < number) & (planted["x"] >= 2 * down - number)).any())
+        changed = (planted["x"] != drawn["x"]).sum(-1)
+        assert changed.sum() > 0
+        places.add(int(changed.max()) > 1)
+    assert places == {True, False}  # one a row, or many
+
+
+def test_numbers_beyond_the_type_are_left_out(workshop):
+    file = workshop.load("square", ROWS)
+    for seed in range(5):
+        drawn, planted = plant(file, [1e38], seed)
+        assert not torch.equal(drawn["x"], planted["x"])  # its root is among them
+        assert planted["x"].abs().max() < 1e20
+
+
+@pytest.mark.parametrize(
+    ("distribution", "low", "high"), [("integers:3:50", 3, 50), ("integers:-20:9", -20, 9), ("zipf:40", 0, 40)]
+)
+def test_integers_stay_in_their_range(workshop, distribution, low, high):
+    text = ROWS.replace(
+        '"x": TensorSpec(',
+        f'"k": TensorSpec(shape=("n",), dtype="int64", distribution="{distribution}"), "x": TensorSpec(',
+        1,
+    )
+    file = workshop.load("square", text.replace("def reference(x", "def reference(k, x"))
+    seen = set()
+    for seed in range(10):
+        drawn, planted = plant(file, [7, 39, 1000, 0.5], seed)
+        assert low <= int(planted["k"].min())
+        assert int(planted["k"].max()) < high
+        seen |= set(planted["k"][planted["k"] != drawn["k"]].tolist())
+    assert seen <= {sign * (number + step) for number in (7, 39) for step in (-1, 0, 1) for sign in (1, -1)}
+    assert seen
+
+
+def test_inputs_that_fit_together_or_have_their_own_values_hold_no_numbers(workshop):
+    text = ROWS.replace('shape=("n", 64)', 'shape=("n", 64), distribution="uniform"', 1)
+    file = workshop.load("square", text)
+    inputs = Inputs(file, file.definition.workloads[0], 1, "cpu")
+    assert planted_values.plantable_inputs(file, file.definition.workloads[0], inputs) == []
+
+
+SCALED = (
+    SQUARE.replace("inputs={", 'inputs={"scale": ScalarSpec(value=VALUE), ')
+    .replace("import Definition,", "import Definition, ScalarSpec,")
+    .replace("def reference(x", "def reference(scale, x")
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "taken", "refused"),
+    [
+        ("2.0", {40.0, 1000.0}, {-40.0}),
+        ("1e-3", {0.25}, {40.0}),
+        ("2.0, between=(0.5, 50.0)", {40.0}, {1000.0}),
+        ("-2.0", {-40.0}, {40.0}),
+        ("True, type='bool'", set(), {0.25, 40.0}),
+    ],
+)
+def test_numbers_of_the_call_where_the_description_admits_them(workshop, value, taken, refused):
+    file = workshop.load("square", SCALED.replace("VALUE", value))
+    drawn = {number for _, number in planted_values.near_scalars(file, {0.25, 40.0, 1000.0}, random.Random(1))}
+    assert taken <= drawn
+    assert not refused & drawn
+    for number in taken:
+        step = number * input_rules.SCALAR_STEP
+        assert {number - step, number + step} & drawn

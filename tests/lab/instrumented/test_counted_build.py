@@ -1,0 +1,68 @@
+"""Versions whose code no graded call ran, and what a build with counters costs one that recognizes it."""
+
+from __future__ import annotations
+
+import pytest
+from lab_samples import SQUARE
+
+from warpsmith.core.evaluation import Status
+from warpsmith.lab.gate.judge import judge_version
+from warpsmith.lab.instrumented import counted_build
+
+SOURCE = """
+#include <warpsmith.hpp>
+extern "C" void run(const Tensor& x_, Tensor& y_) {
+  const int64_t n = x_.size(0);
+  const float* x = x_.data<float>();
+  float* y = y_.data<float>();
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] * x[i];
+  EXTRA
+}
+"""
+
+
+@pytest.fixture
+def judge(workshop):
+    file = workshop.load("square", SQUARE)
+
+    def evaluate(extra: str):
+        candidate = workshop.solution(SOURCE.replace("EXTRA", extra))
+        return judge_version(workshop.request(file, candidate, timed=False))
+
+    return evaluate
+
+
+def test_all_of_the_code_ran(judge):
+    evaluation = judge("if (n > 100000) y[0] = x[0] * x[0];")
+    assert evaluation.correct
+    checks = {check.name: check for check in evaluation.trust}
+    assert checks["lines that ran"].ran
+    assert "shapes drawn" in checks["numbers of the source"].how
+
+
+def test_code_that_no_call_ran_is_refused_with_its_lines(judge):
+    hidden = "float s = 1; for (int i = 0; i < 40; ++i) s *= 9;\n  if (n * 1e-3 > s)\n    y[0] = 0;"
+    evaluation = judge(hidden)
+    assert evaluation.status is Status.UNPROVEN
+    assert "line 10 of v1.cpp holds code that ran in no graded call" in evaluation.decision.reason
+    assert "declare a workload" in evaluation.decision.reason
+
+
+def test_code_that_runs_for_the_counters_alone_is_graded(judge):
+    """Optimized code knows that a variable is constant; the build with counters does not."""
+    evaluation = judge("int known = 3;\n  if (!__builtin_constant_p(known)) y[0] = -1;")
+    assert not evaluation.correct
+    assert "in a build with line counters" in evaluation.decision.reason
+
+
+@pytest.mark.parametrize(("lines", "text"), [((12,), "12"), ((3, 5, 6, 7, 9), "3, 5-7, 9"), ((1, 2), "1-2")])
+def test_neighbouring_lines_are_joined(lines, text):
+    assert counted_build._join_ranges(lines) == text
+
+
+def test_a_machine_without_counters_says_so(judge, monkeypatch):
+    monkeypatch.setattr("warpsmith.languages.cpp.language.Cpp.missing_counters", lambda _: "No `gcov` is on PATH.")
+    evaluation = judge("if (n * 1e-30 > 7) y[0] = 0;")
+    assert evaluation.correct
+    (check,) = (check for check in evaluation.trust if check.name == "lines that ran")
+    assert (check.ran, check.how) == (False, "No `gcov` is on PATH.")

@@ -1,0 +1,140 @@
+"""Inputs that hold numbers of the version's own source: at each of them it may take another path."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+from warpsmith.core.arithmetic.dtype import DTYPES, is_floating
+from warpsmith.core.definition import Workload
+from warpsmith.lab.operator import input_rules
+from warpsmith.lab.operator.definition_file import DefinitionFile
+from warpsmith.lab.operator.inputs import Inputs
+
+if TYPE_CHECKING:
+    import torch
+
+_FREE = ("workload", "normal")
+"""Distributions of floating-point inputs that any number may stand in."""
+
+
+def plantable_inputs(file: DefinitionFile, workload: Workload, inputs: Inputs) -> list[str]:
+    """Return the inputs that may hold any number of their range, each by itself; none where the definition draws
+    its own."""
+    if file.inputs is not None:
+        return []
+    return [
+        name
+        for name, spec in file.definition.tensor_inputs.items()
+        if (
+            spec.distribution in _FREE
+            if is_floating(file.definition.dtype(spec, workload))
+            else inputs.integer_limits(name) is not None
+        )
+    ]
+
+
+def plant_numbers(
+    drawn: dict[str, torch.Tensor],
+    numbers: Sequence[float],
+    names: Collection[str],
+    inputs: Inputs,
+    chance: random.Random,
+) -> dict[str, torch.Tensor]:
+    """Return inputs in which some elements are numbers of the source, or next to them, at random places.
+
+    In floating-point inputs these are each number, both of its neighbours, a number beyond it by up to a factor of
+    two and its root, with both signs, as far as the type goes. By chance a row has at most one of them, which
+    others would hide in a sum, or every fourth element is one. Integers stay in their range.
+
+    Args:
+        drawn: input by name.
+        numbers: the numbers.
+        names: inputs that may hold them.
+        inputs: the source of the inputs, which knows their ranges.
+        chance: source of randomness.
+    """
+    import torch
+
+    planted = dict(drawn)
+    for name in names:
+        tensor = drawn[name]
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        if tensor.dtype.is_floating_point:
+            values = _near_numbers(numbers, dtype, chance)
+        else:
+            low, high = inputs.integer_limits(name) or (0, 0)
+            near = {step + int(number) for number in numbers if number == int(number) for step in (-1, 0, 1)}
+            values = sorted(value for each in near for value in (each, -each) if low <= value < high)
+        if not values or not tensor.numel():
+            continue
+        generator = torch.Generator().manual_seed(chance.getrandbits(62))
+        places = _draw_places(tensor.shape, generator, chance).to(tensor.device)
+        # Types of 8 bits cannot be made of lists, nor indexed on every device.
+        wide = torch.tensor(values, dtype=torch.float64 if tensor.dtype.is_floating_point else torch.int64)
+        chosen = wide[torch.randint(len(values), tuple(tensor.shape), generator=generator)].to(tensor.device)
+        planted[name] = chosen.where(places, tensor.to(chosen.dtype)).to(tensor.dtype)
+    return planted
+
+
+def _near_numbers(numbers: Sequence[float], dtype: str, chance: random.Random) -> list[float]:
+    """Return the values at and near some numbers that a type can hold, away from where sums overflow."""
+    import torch
+
+    limits, unit = torch.finfo(getattr(torch, dtype)), 2 * DTYPES[dtype].unit_roundoff
+    most = 2.0 ** (input_rules.HUGE_SHARE * math.log2(limits.max))
+    values = []
+    for number in map(float, numbers):
+        near = (number, number * (1 + unit), number * (1 - unit), number * chance.uniform(1, 2))
+        values += [*near, math.sqrt(number) * chance.uniform(1, 2)]
+    return [value for each in values if each <= most for value in (each, -each)]
+
+
+def _draw_places(shape: Sequence[int], generator: torch.Generator, chance: random.Random) -> torch.Tensor:
+    """Mark at most one element in each row along the last axis, or a share of all elements."""
+    import torch
+
+    if len(shape) < 2 or chance.random() < input_rules.PLANTED_SHARES[0]:
+        return torch.rand(tuple(shape), generator=generator) < input_rules.PLANTED_SHARES[1]
+    rows = math.prod(shape[:-1])
+    columns = torch.randint(shape[-1], (rows, 1), generator=generator)
+    is_used = torch.rand((rows, 1), generator=generator) < input_rules.PLANTED_SHARES[0]
+    return torch.zeros((rows, shape[-1]), dtype=torch.bool).scatter_(1, columns, is_used).view(tuple(shape))
+
+
+def near_scalars(
+    file: DefinitionFile, numbers: Collection[float], chance: random.Random
+) -> list[tuple[str, float | int]]:
+    """Return numbers of the source, and their neighbours, as values of numbers of the call, in random order.
+
+    They lie in the range that the number is always drawn in, but one that may be above 1 may be as large as they
+    say, unless the definition says what it is between.
+    """
+    choices: list[tuple[str, float | int]] = []
+    for name, spec in file.definition.scalar_inputs.items():
+        if spec.type == "bool" or (spec.type == "int" and file.inputs is not None and spec.between is None):
+            continue  # an integer may belong to the sizes of inputs that the definition draws
+        least, most = file.definition.scalar_range(name)
+        if spec.type == "float" and spec.between is None:
+            least, most = _admitted_range(least, most)
+        for number in numbers:
+            if spec.type == "int":
+                near: list[float | int] = (
+                    [int(number) + step for step in (-1, 0, 1)] if number == int(number) else []
+                )
+            else:
+                near = [number * (1 + step * input_rules.SCALAR_STEP) for step in (-1, 0, 1)]
+            signed = (value for each in near for value in (each, -each))
+            choices += [(name, value) for value in signed if least <= value <= most]
+    return chance.sample(choices, len(choices))
+
+
+def _admitted_range(least: float, most: float) -> tuple[float, float]:
+    """Return the range of a number of the call without `between`: a share stays one, and no sign changes."""
+    return -_largest_number(-least), _largest_number(most)
+
+
+def _largest_number(most: float) -> float:
+    return most if most <= 1 else input_rules.LARGEST_NUMBER
