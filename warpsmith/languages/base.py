@@ -8,7 +8,7 @@ cheap: compilers and libraries are imported where they are used.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -260,6 +260,22 @@ class CountsLines(Protocol):
 
         Raises:
             MachineLacks: a tool does not fit the compiler.
+        """
+
+
+@runtime_checkable
+class CompilesAhead(Protocol):
+    """A language whose kernels take long to compile, and can be compiled in parallel before they are launched."""
+
+    def compile_ahead(self, calls: Iterable[Callable[[], object]], threads: int) -> int:
+        """Compile what the calls would launch into the worker's cache; in a worker process only.
+
+        Args:
+            calls: calls of the version; none of them launches anything, and one may fail.
+            threads: compilations at a time.
+
+        Returns:
+            The number of kernels that compiled.
         """
 
 
