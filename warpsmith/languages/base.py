@@ -361,6 +361,9 @@ class ReplaysLaunches(Relaunches, Protocol):
     def record_launches(self, arch: str) -> None:
         """Record launches from now on, and show host code a device of `arch`; in the worker process only."""
 
+    def hold_launches(self) -> AbstractContextManager[None]:
+        """Record launches within the context and interpret none; in the worker process only."""
+
     def take_launches(self) -> list[KernelLaunch]:
         """Return the launches since the last call, each once; in the worker process only."""
 

@@ -382,6 +382,14 @@ class Worker:
         language: object = languages.get(self.language or "")
         return {"counts": language.take_counts(self.build) if isinstance(language, CountsLines) else ""}
 
+    def call_recorded(self, message: Message) -> Message:
+        """Call once, with the launches recorded and not interpreted; the result is dropped."""
+        language: object = languages.get(self.language or "")
+        if isinstance(language, ReplaysLaunches):
+            with language.hold_launches():
+                self.run(*self.tensors.arguments[message["slot"]])
+        return {}
+
     def launches(self, message: Message) -> Message:
         """Return the launches since the last such message, if the version was loaded to record them."""
         language: object = languages.get(self.language or "")
@@ -465,6 +473,7 @@ def serve_grader(channel: Channel) -> None:
         "compare_state": worker.compare_state,
         "call_without_launches": worker.call_without_launches,
         "call_with_late_inputs": worker.call_with_late_inputs,
+        "call_recorded": worker.call_recorded,
         "compile_ahead": worker.compile_ahead,
         "no_op": worker.no_op,
         "phases": worker.phases,

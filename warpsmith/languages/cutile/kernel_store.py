@@ -1,7 +1,8 @@
 """Compiled kernels of this process and of earlier ones of the same source, as files in the worker's cache folder.
 
 cuTile's own cache is one database, whose keys hold the path of the source file: no worker finds what another one
-compiled. Here each kernel has a folder of its own, which the grader can copy, and paths begin at the worker's folder.
+compiled. Here each kernel has a folder of its own, which the grader can copy, and paths begin at the worker's
+folder.
 """
 
 from __future__ import annotations
