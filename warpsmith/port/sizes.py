@@ -1,8 +1,8 @@
 """Sizes at which a port's judgement interprets large workloads: as many rows as the interpreter computes in time.
 
 The interpreter takes minutes for what a device does in microseconds, and longer on a busy machine. So a call of
-some rows is timed first. What `run` launches at all rows is recorded without being interpreted: fewer rows stand for
-it only where they launch the same kernels, with the same types, alignments, constants and options.
+some rows is timed first. What `run` launches at all rows is recorded without being interpreted: fewer rows stand
+for it only where they launch the same kernels, with the same types, alignments, constants and options.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class RowLimit:
     fewer: FewerRows
     """The workload, its axis of rows, and their numbers."""
     launches: tuple[KernelLaunch, ...]
-    """What `run` launches at all rows."""
+    """Launches of `run` at all rows."""
 
     def left_out(self, interpreted: Sequence[KernelLaunch]) -> str:
         """Name a kernel that is launched at all rows and was not interpreted; empty if there is none."""

@@ -497,9 +497,9 @@ class _Gate:
         with self._step("sanitizers") as notes:
             definition, workloads = request.file.definition, [*self.odd, *self.timed]
             chosen = sanitizers.choose_sanitized_workloads(definition, workloads, kernels)
-            kept, tell = host.compiled_kernels(build), request.tell
+            compiled, tell = host.compiled_kernels(build), request.tell
             outcome = sanitizers.run_sanitizers(
-                request.file, build, request.candidate.language, chosen, tell, kept
+                request.file, build, request.candidate.language, chosen, tell, compiled
             )
             self.trust += outcome.checks
             notes += [f"{check.name}: {check.how}" for check in outcome.checks if not check.ran]

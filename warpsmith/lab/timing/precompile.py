@@ -25,8 +25,8 @@ _MOST_THREADS = 16
 
 def list_compiled_ahead(sides: Sides) -> list[str]:
     """Return the names of the sides whose languages compile ahead."""
-    known = {name: sides.source(name).language for name in sides.names}
-    return [name for name, each in known.items() if each and isinstance(languages.get(each), CompilesAhead)]
+    language_of = {name: sides.source(name).language for name in sides.names}
+    return [name for name, each in language_of.items() if each and isinstance(languages.get(each), CompilesAhead)]
 
 
 def compile_kernels(

@@ -26,9 +26,11 @@ _COMPILER = ("nvidia-cuda-tileiras", "nvidia-cuda-nvcc", "nvidia-nvvm")
 
 _launches = LaunchControl()
 _TILEIR = (
-    "Triton's TileIR back end is not written here, because no wheel on PyPI has it (nvtriton is an empty "
-    "placeholder, triton-tileir and flagtree are not there, FlagTree builds it from source): `--language cutile` "
-    "reaches the same compiler, `--language triton` has the same source."
+    "TileIR under Triton is two steps, of which the first runs here: `--language triton` writes the kernel and"
+    " judges it with the PTX back end. The second lacks its back end: no wheel on PyPI has it (nvtriton and"
+    " nvidia-cuda-tileir are empty placeholders, triton-tileir and flagtree are not there), and"
+    " triton-lang/Triton-to-tile-IR builds it from source. `--language cutile` reaches the same compiler with"
+    " another source."
 )
 
 

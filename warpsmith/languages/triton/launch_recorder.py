@@ -27,8 +27,8 @@ _SMALL = 2**31 - 1
 """Bytes of a tensor up to which AMD's compiler takes 32-bit offsets."""
 
 _recorded: dict[KernelLaunch, None] = {}
-_held: list[None] = []
-"""Not empty while launches are recorded and not interpreted."""
+_holds: list[None] = []
+"""One item for each open context in which launches are recorded and not interpreted."""
 
 
 def record_launches(arch: str) -> None:
@@ -48,7 +48,7 @@ def record_launches(arch: str) -> None:
             described = _describe_launch(self, args, blocks, options)
             tensors = [each for each in (*args, *options.values()) if isinstance(each, torch.Tensor)]
         _recorded[described] = None
-        if _held:
+        if _holds:
             return
         constants = frozenset(
             _specialised_arguments(json.loads(described.program)[0], json.loads(described.call)["arguments"])
@@ -70,11 +70,11 @@ def take_launches() -> list[KernelLaunch]:
 @contextmanager
 def held_launches() -> Iterator[None]:
     """Record launches within the context and interpret none."""
-    _held.append(None)
+    _holds.append(None)
     try:
         yield
     finally:
-        _held.pop()
+        _holds.pop()
 
 
 def replay_launch(source: Path, launch: KernelLaunch) -> None:
