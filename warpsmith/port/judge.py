@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from warpsmith import languages
-from warpsmith.core.definition import WorkloadSet
+from warpsmith.core.definition import Workload, WorkloadSet
 from warpsmith.core.evaluation import Decision, Evaluation, Status, Step, Verdict, WorkloadResult
 from warpsmith.core.port.check import InterpretedKernel, KernelLaunch, PortCheck
 from warpsmith.core.text import Tell
@@ -37,6 +37,10 @@ from warpsmith.port.sizes import RowLimit
 from warpsmith.profiling.assembly import inspect
 from warpsmith.project import Project
 from warpsmith.temporary import TemporaryFolder
+
+_OTHERS = "other sizes or layouts"
+_COMPILED_AT_ONCE = 8
+"""Kernels for one process of the compiler, which has a time limit."""
 
 NOT_JUDGED = "not judged: speed"
 """Last words of each UNTIMED verdict."""
@@ -80,9 +84,13 @@ def judge_port(judgement: PortJudgement, host: WorkerHost | None = None) -> Eval
     assert isinstance(language, ReplaysLaunches)
     device = find_device(project, judgement.page.target.id, language.port_architectures())
     launches: dict[str, tuple[KernelLaunch, ...]] = {}
+    others: list[KernelLaunch] = []
 
-    def take_launches(workload: str, launched: Sequence[KernelLaunch]) -> None:
-        launches[workload] = tuple(launched)
+    def take_launches(workload: Workload | None, launched: Sequence[KernelLaunch]) -> None:
+        if workload is not None and workload.set == "representative":
+            launches[workload.name] = tuple(launched)
+        else:
+            others.extend(launched)
 
     page = hardware.read_target_page(project, "cpu")
     request = Request(
@@ -109,6 +117,7 @@ def judge_port(judgement: PortJudgement, host: WorkerHost | None = None) -> Eval
     judgement.tell(f"compiling for {device.arch}")
     started = time.monotonic()
     check, failure = _compile_launches(judgement, language, device, launches, limits)
+    failure = failure or _compile_others(judgement, language, device, launches, others)
     step = Step(
         name="compile",
         state="failed" if failure else "noted" if check.notes else "passed",
@@ -189,6 +198,33 @@ def _compile_launches(
     )
     obstacles = (f"{kernel.name}: {kernel.figures.obstacle}" for kernel in kernels if kernel.figures.obstacle)
     return check, next(obstacles, "")
+
+
+def _compile_others(
+    judgement: PortJudgement,
+    language: ReplaysLaunches,
+    device: PortDevice,
+    launches: Mapping[str, Sequence[KernelLaunch]],
+    others: Sequence[KernelLaunch],
+) -> str:
+    """Compile the kernels that only other layouts and sizes launch; return why one fails, or an empty string."""
+    compiled = sizes.kernels_of([launch for each in launches.values() for launch in each])
+    new = {key: launch for launch in others for key in sizes.kernels_of([launch]) - compiled}
+    kernels = list(new.values())
+    for first in range(0, len(kernels), _COMPILED_AT_ONCE):
+        some = kernels[first : first + _COMPILED_AT_ONCE]
+        with TemporaryFolder() as folder:
+            try:
+                listings = language.assemble_launches(
+                    judgement.candidate.path, judgement.file.definition, {_OTHERS: some}, device.arch, Path(folder)
+                )
+            except BuildFailed as error:
+                return f"at {_OTHERS}: {first_lines(error)}"
+            for listing in listings:
+                kernel = inspect.read_assembly(listing, judgement.candidate.path, judgement.project)
+                if obstacle := launch_figures(kernel, device).obstacle:
+                    return f"at {_OTHERS}: {kernel.name}: {obstacle}"
+    return ""
 
 
 def _port_checks(launches: Mapping[str, Sequence[KernelLaunch]], check: PortCheck) -> tuple[Check, ...]:

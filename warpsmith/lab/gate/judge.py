@@ -171,9 +171,8 @@ class _Gate:
 
     def run(self) -> None:
         """Run all checks in order."""
-        request = self.request
         with ExitStack() as stack:
-            host = self.host or stack.enter_context(request.start_host())  # it imports PyTorch meanwhile
+            host = self.host or stack.enter_context(self.request.start_host())  # it imports PyTorch meanwhile
             self._draw_sizes()
             self._lint()
             self._restock(host)
@@ -181,8 +180,7 @@ class _Gate:
             sides = stack.enter_context(self._prepare_sides(host, builds))
             if precompile.list_compiled_ahead(sides):
                 with self._step("compile") as notes:
-                    sizes = {SOLUTION: self.sizes, BEST: (*self.timed, *self.timed_unseen)}
-                    notes += precompile.compile_kernels(request.file, host, sides, sizes)
+                    notes += precompile.compile_kernels(self.request.file, host, sides, self.sizes, self.timed)
             if self.host and not self.last:
                 stack.callback(self._restock, host)  # for the next judgement, while this one's sides end
             self._start(sides)
@@ -191,11 +189,11 @@ class _Gate:
             solution = sides.running[SOLUTION]
             self.trust += [*solution.isolation, solution.delivery_check(self.device)]
             self.correctness = CorrectnessCheck(
-                request.file, sides.arenas, solution, self.device, self._fresh_seed, self.interpreted,
-                request.take_launches, self.numbers, start_counts(sides))  # fmt: skip
+                self.request.file, sides.arenas, solution, self.device, self._fresh_seed, self.interpreted,
+                self.request.take_launches, self.numbers, start_counts(sides))  # fmt: skip
             self._check_correctness(self.correctness)
             sides.drop(COUNTED)
-            self.trust += [*self.correctness.checks, *unseen.missing_shapes(request.file, self.drawn)]
+            self.trust += [*self.correctness.checks, *unseen.missing_shapes(self.request.file, self.drawn)]
             self._probe(self.correctness)
             if reason := self._untimed_reason:
                 self._skip("timing", reason)
@@ -495,12 +493,10 @@ class _Gate:
             self._skip("sanitizers", reason)
             return
         with self._step("sanitizers") as notes:
-            definition, workloads = request.file.definition, [*self.odd, *self.timed]
-            chosen = sanitizers.choose_sanitized_workloads(definition, workloads, kernels)
-            compiled, tell = host.compiled_kernels(build), request.tell
-            outcome = sanitizers.run_sanitizers(
-                request.file, build, request.candidate.language, chosen, tell, compiled
-            )
+            file, sizes, compiled = request.file, [*self.odd, *self.timed], host.compiled_kernels(build)
+            chosen = sanitizers.choose_sanitized_workloads(file.definition, sizes, kernels)
+            language, tell = request.candidate.language, request.tell
+            outcome = sanitizers.run_sanitizers(file, build, language, chosen, tell, compiled)
             self.trust += outcome.checks
             notes += [f"{check.name}: {check.how}" for check in outcome.checks if not check.ran]
             if outcome.broken:

@@ -8,13 +8,15 @@ and nothing of it counts: its compiled kernels wait for the next worker of the s
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from warpsmith import languages
 from warpsmith.core.definition import Workload
+from warpsmith.core.evaluation import BEST
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.timing.arenas import CHECKED_SLOTS, describe_slots, lay_out, list_dense_layouts, list_layouts
+from warpsmith.lab.timing.session import SOLUTION
 from warpsmith.lab.timing.sides import Sides, load_side
 from warpsmith.lab.workers.side import SideFailed, WorkerHost
 from warpsmith.languages.base import CompilesAhead
@@ -30,7 +32,7 @@ def list_compiled_ahead(sides: Sides) -> list[str]:
 
 
 def compile_kernels(
-    file: DefinitionFile, host: WorkerHost, sides: Sides, workloads: Mapping[str, Sequence[Workload]]
+    file: DefinitionFile, host: WorkerHost, sides: Sides, checked: Sequence[Workload], timed: Sequence[Workload]
 ) -> list[str]:
     """Compile what sides launch at their workloads, for their next workers; return why it failed, if it did.
 
@@ -40,13 +42,16 @@ def compile_kernels(
         file: the definition.
         host: supplies the workers, and keeps what they compiled.
         sides: the sides, none of which runs.
-        workloads: side to the sizes that it is called at, which its arenas have room for.
+        checked: sizes that the solution is called at, which its arenas have room for.
+        timed: those at which the best version is called.
     """
-    notes = []
+    notes, workloads = [], {SOLUTION: checked, BEST: timed}
     for name in list_compiled_ahead(sides):
-        if name not in workloads:
+        calls = [
+            call for workload in workloads.get(name, ()) for call in _list_calls(file, workload, sides.device)
+        ]
+        if not calls:
             continue
-        calls = [call for workload in workloads[name] for call in _list_calls(file, workload, sides.device)]
         source = sides.source(name)
         side = host.start_side(name, source.limits, trusted=source.trusted)
         try:
