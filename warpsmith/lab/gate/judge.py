@@ -495,8 +495,7 @@ class _Gate:
         with self._step("sanitizers") as notes:
             file, sizes, compiled = request.file, [*self.odd, *self.timed], host.compiled_kernels(build)
             chosen = sanitizers.choose_sanitized_workloads(file.definition, sizes, kernels)
-            language, tell = request.candidate.language, request.tell
-            outcome = sanitizers.run_sanitizers(file, build, language, chosen, tell, compiled)
+            outcome = sanitizers.run_sanitizers(file, build, self.language.name, chosen, request.tell, compiled)
             self.trust += outcome.checks
             notes += [f"{check.name}: {check.how}" for check in outcome.checks if not check.ran]
             if outcome.broken:
