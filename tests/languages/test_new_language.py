@@ -16,7 +16,9 @@ ROOT = Path(__file__).parents[2]
 
 LANGUAGE = '''"""Toy: a file that holds `multiply by N`."""
 
+import os
 import re
+from pathlib import Path
 
 from warpsmith.languages.base import Build, BuildFailed, Language, SourcePattern
 
@@ -32,6 +34,7 @@ class Toy(Language):
     architectures = ("cpu",)
     product = "a toy"
     preference = 9
+    postponed = None
     source_patterns = (SourcePattern((".toy", ".py"), r"^multiply by"),)
 
     def missing(self, target_kind):
@@ -52,10 +55,32 @@ class Toy(Language):
         return Build(source, source, ())
 
     def load(self, build, definition):
-        factor = int(PROGRAM.search(build.artifact.read_text())[1])
+        text = build.artifact.read_text()
+        factor = int(PROGRAM.search(text)[1])
         import torch
 
-        return lambda x: torch.from_numpy(x.numpy() * factor)
+        def run(x):
+            kernel = Path(os.environ["CUDA_TILE_CACHE_DIR"], f"size {len(x)}")
+            if self.postponed is not None:
+                self.postponed.append(kernel)
+                return x
+            if "never compiles" in text and not kernel.exists():
+                raise ValueError(f"{kernel.name} was not compiled ahead")
+            return torch.from_numpy(x.numpy() * factor)
+
+        self.text = text
+        return run
+
+    def compile_ahead(self, calls, threads):
+        if "fails ahead" in self.text:
+            raise ValueError("no compiler")
+        self.postponed = []
+        for call in calls:
+            call()
+        for kernel in set(self.postponed):
+            kernel.mkdir(parents=True)
+            (kernel / "kernel").touch()
+        return len(self.postponed)
 
     def inspect(self, source, definition, arch):
         return ()
@@ -147,10 +172,12 @@ def test_doctor_names_it(project: Path):
     ("source", "code", "said"),
     [
         ("multiply by 2\n", 0, ""),
+        ("multiply by 2\nnever compiles when it is called\n", 0, ""),
+        ("multiply by 2\nfails ahead\n", 0, "PASS"),
         ("multiply by 3\n", 1, "INCORRECT_NUMERICAL"),
         ("divide by 2\n", 1, "does not say `multiply by N`"),
     ],
-    ids=["correct", "wrong", "does not build"],
+    ids=["correct", "compiled ahead", "not compiled ahead", "wrong", "does not build"],
 )
 def test_a_version_is_judged(project: Path, source: str, code: int, said: str):
     (project / "kernels" / "double" / "toy" / "v1.toy").write_text(source)

@@ -98,6 +98,16 @@ def test_a_wrong_version_and_one_that_the_target_refuses_are_rolled_back(judged)
     assert "2048 threads" in large.decision.reason
 
 
+def test_a_kernel_that_only_an_odd_size_launches_is_compiled_too(judged):
+    version = SOURCE.replace("KERNEL", "double")
+    fits = judged(version.replace("num_warps=WARPS", "num_warps=8 if x.numel() < 10 else 4"))
+    assert fits.decision.verdict is Verdict.UNTIMED
+    assert [each.figures.num_warps for each in fits.port.kernels] == [4]
+    large = judged(version.replace("num_warps=WARPS", "num_warps=32 if x.numel() < 10 else 4"))
+    assert (large.decision.verdict, large.status) == (Verdict.ROLLBACK, Status.COMPILE_ERROR)
+    assert "at other sizes or layouts: double: " in large.decision.reason
+
+
 def test_the_model_adds_spills_and_idle_multiprocessors_to_the_roofline(ported_project):
     definition = definition_file.load_definition(ported_project.definition_path("double")).definition
     page = hardware.read_target_page(ported_project, "mi300x")

@@ -244,7 +244,7 @@ StepName = Literal[
     "decision",
 ]
 """Steps of the gate in order; `conditions` are those of another process, which a version that gains must bear, and
-`compile` is the compiler of a port campaign's target."""
+`compile` is the compiler of a port campaign's target, or that of a language which compiles ahead of all calls."""
 
 
 class Step(Model):

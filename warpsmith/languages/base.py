@@ -8,7 +8,7 @@ cheap: compilers and libraries are imported where they are used.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -263,6 +263,22 @@ class CountsLines(Protocol):
         """
 
 
+@runtime_checkable
+class CompilesAhead(Protocol):
+    """A language whose kernels take long to compile, and can be compiled in parallel before they are launched."""
+
+    def compile_ahead(self, calls: Iterable[Callable[[], object]], threads: int) -> int:
+        """Compile what the calls would launch into the worker's cache; in a worker process only.
+
+        Args:
+            calls: calls of the version; none of them launches anything, and one may fail.
+            threads: compilations at a time.
+
+        Returns:
+            The number of kernels that compiled.
+        """
+
+
 class LibraryEntry(NamedTuple):
     """A loaded version that is one function of a library: `run` on structs of warpsmith.hpp, outputs last."""
 
@@ -344,6 +360,9 @@ class ReplaysLaunches(Relaunches, Protocol):
 
     def record_launches(self, arch: str) -> None:
         """Record launches from now on, and show host code a device of `arch`; in the worker process only."""
+
+    def hold_launches(self) -> AbstractContextManager[None]:
+        """Record launches within the context and interpret none; in the worker process only."""
 
     def take_launches(self) -> list[KernelLaunch]:
         """Return the launches since the last call, each once; in the worker process only."""

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from warpsmith import languages
-from warpsmith.core.definition import WorkloadSet
+from warpsmith.core.definition import Workload, WorkloadSet
 from warpsmith.core.evaluation import Decision, Evaluation, Status, Step, Verdict, WorkloadResult
 from warpsmith.core.port.check import InterpretedKernel, KernelLaunch, PortCheck
 from warpsmith.core.text import Tell
@@ -25,15 +26,21 @@ from warpsmith.lab.machine.hardware import HardwarePage
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.workers.side import WorkerHost
 from warpsmith.languages.base import BuildFailed, ReplaysLaunches
+from warpsmith.port import sizes
 from warpsmith.port.changes import compare_figures
 from warpsmith.port.compile import describe_notices, first_lines, launch_figures
 from warpsmith.port.devices import PortDevice, find_device
 from warpsmith.port.model_time import model_times
 from warpsmith.port.numerics import NOTHING_INTERPRETED, count_skipped
 from warpsmith.port.obstacle import port_obstacle
+from warpsmith.port.sizes import RowLimit
 from warpsmith.profiling.assembly import inspect
 from warpsmith.project import Project
 from warpsmith.temporary import TemporaryFolder
+
+_OTHERS = "other sizes or layouts"
+_COMPILED_AT_ONCE = 8
+"""Kernels for one process of the compiler, which has a time limit."""
 
 NOT_JUDGED = "not judged: speed"
 """Last words of each UNTIMED verdict."""
@@ -77,9 +84,13 @@ def judge_port(judgement: PortJudgement, host: WorkerHost | None = None) -> Eval
     assert isinstance(language, ReplaysLaunches)
     device = find_device(project, judgement.page.target.id, language.port_architectures())
     launches: dict[str, tuple[KernelLaunch, ...]] = {}
+    others: list[KernelLaunch] = []
 
-    def take_launches(workload: str, launched: Sequence[KernelLaunch]) -> None:
-        launches[workload] = tuple(launched)
+    def take_launches(workload: Workload | None, launched: Sequence[KernelLaunch]) -> None:
+        if workload is not None and workload.set == "representative":
+            launches[workload.name] = tuple(launched)
+        else:
+            others.extend(launched)
 
     page = hardware.read_target_page(project, "cpu")
     request = Request(
@@ -94,14 +105,19 @@ def judge_port(judgement: PortJudgement, host: WorkerHost | None = None) -> Eval
         take_launches=take_launches,
         tell=judgement.tell,
     )
-    evaluation = judge.judge_version(request, host).model_copy(
-        update={"target": judgement.page.target.id, "noise": None}
-    )
+    with ExitStack() as stack:
+        host = host or stack.enter_context(request.start_host())
+        limits = sizes.limit_rows(request, host)
+        request = replace(request, file=sizes.shorten_workloads(judgement.file, limits))
+        evaluation = judge.judge_version(request, host).model_copy(
+            update={"target": judgement.page.target.id, "noise": None}
+        )
     if not evaluation.correct:
         return _unchecked(evaluation)
     judgement.tell(f"compiling for {device.arch}")
     started = time.monotonic()
-    check, failure = _compile_launches(judgement, language, device, launches)
+    check, failure = _compile_launches(judgement, language, device, launches, limits)
+    failure = failure or _compile_others(judgement, language, device, launches, others)
     step = Step(
         name="compile",
         state="failed" if failure else "noted" if check.notes else "passed",
@@ -120,7 +136,7 @@ def judge_port(judgement: PortJudgement, host: WorkerHost | None = None) -> Eval
         decision = Decision(verdict=Verdict.UNTIMED, reason=_describe(evaluation, check))
     changes = {
         "steps": (*evaluation.steps, step),
-        "trust": (*evaluation.trust, *_port_checks(launches)),
+        "trust": (*evaluation.trust, *_port_checks(launches, check)),
         "results": results,
         "port": check,
         "decision": decision,
@@ -143,12 +159,17 @@ def _compile_launches(
     language: ReplaysLaunches,
     device: PortDevice,
     launches: Mapping[str, Sequence[KernelLaunch]],
+    limits: Mapping[str, RowLimit],
 ) -> tuple[PortCheck, str]:
     """Compile what the interpreter ran; return the check, and why the version fails it or an empty string."""
     source, definition = judgement.candidate.path, judgement.file.definition
     nothing = PortCheck(arch=device.arch)
     if empty := [name for name, launched in launches.items() if not launched]:
         return nothing, f"run launched no kernel at {empty[0]}"
+    for name, limit in limits.items():
+        if name in launches and (kernel := limit.left_out(launches[name])):
+            return nothing, f"{kernel}: at all rows of {name} it is launched as it was not with fewer"
+    launches = {name: limits[name].launches if name in limits else each for name, each in launches.items()}
     with TemporaryFolder() as folder:
         try:
             listings = language.assemble_launches(source, definition, launches, device.arch, Path(folder))
@@ -171,6 +192,7 @@ def _compile_launches(
         arch=device.arch,
         kernels=kernels,
         times=times,
+        fewer_rows=tuple(limit.fewer for limit in limits.values()),
         figures=compare_figures(judgement.before, kernels, times),
         notes=tuple(notes),
     )
@@ -178,10 +200,39 @@ def _compile_launches(
     return check, next(obstacles, "")
 
 
-def _port_checks(launches: Mapping[str, Sequence[KernelLaunch]]) -> tuple[Check, ...]:
+def _compile_others(
+    judgement: PortJudgement,
+    language: ReplaysLaunches,
+    device: PortDevice,
+    launches: Mapping[str, Sequence[KernelLaunch]],
+    others: Sequence[KernelLaunch],
+) -> str:
+    """Compile the kernels that only other layouts and sizes launch; return why one fails, or an empty string."""
+    compiled = sizes.kernels_of([launch for each in launches.values() for launch in each])
+    new = {key: launch for launch in others for key in sizes.kernels_of([launch]) - compiled}
+    kernels = list(new.values())
+    for first in range(0, len(kernels), _COMPILED_AT_ONCE):
+        some = kernels[first : first + _COMPILED_AT_ONCE]
+        with TemporaryFolder() as folder:
+            try:
+                listings = language.assemble_launches(
+                    judgement.candidate.path, judgement.file.definition, {_OTHERS: some}, device.arch, Path(folder)
+                )
+            except BuildFailed as error:
+                return f"at {_OTHERS}: {first_lines(error)}"
+            for listing in listings:
+                kernel = inspect.read_assembly(listing, judgement.candidate.path, judgement.project)
+                if obstacle := launch_figures(kernel, device).obstacle:
+                    return f"at {_OTHERS}: {kernel.name}: {obstacle}"
+    return ""
+
+
+def _port_checks(launches: Mapping[str, Sequence[KernelLaunch]], check: PortCheck) -> tuple[Check, ...]:
     count = len({launch for launched in launches.values() for launch in launched})
     means = f"the compiler got the code, types and constants of the {count} launches that the interpreter ran"
+    fewer = ", ".join(each.text for each in check.fewer_rows)
     return (
+        *([Check(name="whole workloads", ran=False, how=f"interpreted in part: {fewer}")] if fewer else []),
         Check(name="launches", ran=True, how=means),
         Check(name="compiled numerics", ran=False, how="the compiled kernels ran nowhere: that needs a device"),
     )
@@ -193,5 +244,7 @@ def _describe(evaluation: Evaluation, check: PortCheck) -> str:
     figures = ", ".join(figure.text for figure in check.figures)
     skipped = count_skipped(evaluation)
     others = f", {skipped} more not interpreted" if skipped else ""
-    where = f"{len(evaluation.results)} workloads{others}, worst error {worst:.2g} of its bound"
-    return f"correct by the interpreter at {where}; {check.arch}: {figures}; {NOT_JUDGED}"[:600]
+    fewer = f", of them {', '.join(each.text for each in check.fewer_rows)}" if check.fewer_rows else ""
+    where = f"{len(evaluation.results)} workloads{fewer}{others}, worst error {worst:.2g} of its bound"
+    text = f"correct by the interpreter at {where}; {check.arch}: {figures}"
+    return f"{text[: 600 - len(NOT_JUDGED) - 2]}; {NOT_JUDGED}"

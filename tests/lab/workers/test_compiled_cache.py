@@ -46,48 +46,78 @@ def test_only_a_users_function_keeps_what_it_compiled() -> None:
     assert given == {"use/operator.py"}
 
 
+TRITON, CUTILE = compiled_cache.FOLDERS
+
+
 @pytest.fixture
-def cache(tmp_path: Path) -> Path:
-    """A worker's cache: two compiled kernels of 400 bytes."""
+def scratch(tmp_path: Path) -> Path:
+    """A worker's folder, with two kernels of 400 bytes that Triton compiled."""
     for name in ("ab", "cd"):
-        (tmp_path / "cache" / name).mkdir(parents=True)
-        (tmp_path / "cache" / name / "kernel.cubin").write_bytes(b"x" * 400)
-    return tmp_path / "cache"
+        (tmp_path / "scratch" / TRITON / name).mkdir(parents=True)
+        (tmp_path / "scratch" / TRITON / name / "kernel.cubin").write_bytes(b"x" * 400)
+    return tmp_path / "scratch"
+
+
+@pytest.fixture
+def cache(scratch: Path) -> Path:
+    """The cache in that folder."""
+    return scratch / TRITON
 
 
 def inside(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
 
 
-def test_only_plain_files_are_kept(cache: Path, tmp_path: Path) -> None:
+def test_only_plain_files_are_kept(scratch: Path, cache: Path, tmp_path: Path) -> None:
     (cache / "ab" / "secret").symlink_to("/etc/hostname")
     (cache / "ab" / "deeper").mkdir()
     (cache / "ab" / "deeper" / "file").write_bytes(b"no kernel's")
     os.mkfifo(cache / "cd" / "pipe")
     (cache / "folder").symlink_to("/etc")
     (cache / "file").write_bytes(b"no kernel's")
-    compiled_cache.save_compiled(cache, tmp_path / "kept")
-    assert inside(tmp_path / "kept") == ["ab", "ab/kernel.cubin", "cd", "cd/kernel.cubin"]
+    (scratch / "elsewhere" / "ef").mkdir(parents=True)
+    (scratch / "elsewhere" / "ef" / "file").write_bytes(b"no kernel's")
+    compiled_cache.save_compiled(scratch, tmp_path / "kept")
+    assert inside(tmp_path / "kept") == [
+        TRITON,
+        *(f"{TRITON}/{name}" for name in ("ab", "ab/kernel.cubin", "cd", "cd/kernel.cubin")),
+    ]
 
 
-def test_what_is_kept_stays_and_new_kernels_join_it(cache: Path, tmp_path: Path) -> None:
-    compiled_cache.save_compiled(cache, tmp_path / "kept")
+def test_what_is_kept_stays_and_new_kernels_join_it(scratch: Path, cache: Path, tmp_path: Path) -> None:
+    compiled_cache.save_compiled(scratch, tmp_path / "kept")
     (cache / "ab" / "kernel.cubin").write_bytes(b"another")
     (cache / "cd").rename(cache / "ef")
-    compiled_cache.save_compiled(cache, tmp_path / "kept")
+    compiled_cache.save_compiled(scratch, tmp_path / "kept")
     compiled_cache.restore_compiled(tmp_path / "kept", tmp_path / "taken")
-    assert {path.name for path in (tmp_path / "taken").iterdir()} == {"ab", "cd", "ef"}
-    assert (tmp_path / "taken" / "ab" / "kernel.cubin").read_bytes() == b"x" * 400
+    assert {path.name for path in (tmp_path / "taken" / TRITON).iterdir()} == {"ab", "cd", "ef"}
+    assert (tmp_path / "taken" / TRITON / "ab" / "kernel.cubin").read_bytes() == b"x" * 400
 
 
-def test_no_more_than_the_limit_is_kept_and_no_half_of_a_kernel(cache: Path, tmp_path: Path, monkeypatch) -> None:
+def test_each_librarys_kernels_come_back_to_its_own_cache(scratch: Path, tmp_path: Path) -> None:
+    (scratch / CUTILE / "gh").mkdir(parents=True)
+    (scratch / CUTILE / "gh" / "kernel.cubin").write_bytes(b"a tile")
+    compiled_cache.save_compiled(scratch, tmp_path / "kept")
+    compiled_cache.restore_compiled(tmp_path / "kept", tmp_path / "taken")
+    assert inside(tmp_path / "taken") == inside(scratch)
+    assert (tmp_path / "taken" / CUTILE / "gh" / "kernel.cubin").read_bytes() == b"a tile"
+
+
+def test_no_more_than_the_limit_is_kept_and_no_half_of_a_kernel(
+    scratch: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(compiled_cache, "_MOST_BYTES", 900)
     (cache / "ab" / "kernel.json").write_bytes(b"x" * 400)
-    compiled_cache.save_compiled(cache, tmp_path / "kept")
-    assert inside(tmp_path / "kept") in (["ab", "ab/kernel.cubin", "ab/kernel.json"], ["cd", "cd/kernel.cubin"])
+    compiled_cache.save_compiled(scratch, tmp_path / "kept")
+    assert inside(tmp_path / "kept" / TRITON) in (
+        ["ab", "ab/kernel.cubin", "ab/kernel.json"],
+        ["cd", "cd/kernel.cubin"],
+    )
 
 
-def test_a_kernel_that_cannot_be_read_is_left(cache: Path, tmp_path: Path, monkeypatch) -> None:
+def test_a_kernel_that_cannot_be_read_is_left(
+    scratch: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (cache / "ab" / "a.json").write_bytes(b"readable")
     real = shutil.copy
 
@@ -97,13 +127,14 @@ def test_a_kernel_that_cannot_be_read_is_left(cache: Path, tmp_path: Path, monke
         return real(file, *arguments, **options)
 
     monkeypatch.setattr(shutil, "copy", copy)
-    compiled_cache.save_compiled(cache, tmp_path / "kept")
-    assert inside(tmp_path / "kept") == ["cd", "cd/kernel.cubin"]
+    compiled_cache.save_compiled(scratch, tmp_path / "kept")
+    assert inside(tmp_path / "kept" / TRITON) == ["cd", "cd/kernel.cubin"]
 
 
 def test_a_cache_that_is_a_link_or_not_there(cache: Path, tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to(cache)
-    for source in (tmp_path / "link", tmp_path / "never made"):
+    (tmp_path / "another").mkdir()
+    (tmp_path / "another" / TRITON).symlink_to(cache)
+    for source in (tmp_path / "another", tmp_path / "never made"):
         compiled_cache.save_compiled(source, tmp_path / "kept")
         assert not (tmp_path / "kept").exists()
 
@@ -147,6 +178,9 @@ def test_only_the_sources_compiled_last_are_kept(tmp_path: Path) -> None:
         os.utime(folder.parent, (1e9 - age, 1e9 - age))
     compiled_cache.prune_compiled(tmp_path, most=2)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["age-1", "age-2"]
+    compiled_cache.save_compiled(tmp_path / "a worker's", tmp_path / "age-2")
+    compiled_cache.prune_compiled(tmp_path, most=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["age-2"]
 
 
 def test_a_list_that_cannot_be_written_is_left(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -14,6 +15,7 @@ from warpsmith.core.evaluation import Resources
 from warpsmith.errors import MachineLacks, Misuse
 from warpsmith.languages.base import Assembles, Build, BuildFailed, SuppressesLaunches
 from warpsmith.languages.cutile import cubin as cutile_cubin
+from warpsmith.languages.cutile import kernel_store, launches
 from warpsmith.languages.cutile import language as cutile
 from warpsmith.languages.cutile.language import LANGUAGE
 from warpsmith.languages.shared import compile_only
@@ -34,9 +36,12 @@ def tile(monkeypatch):
 
     module.launches = []
     module.launch = lambda *args: module.launches.append(args)
+    compiler = ModuleType("cuda.tile._compile")
+    compiler._compiler_lock, compiler.compile_cubin = threading.RLock(), lambda *_: None
+    monkeypatch.setitem(sys.modules, "cuda.tile._compile", compiler)
     module.kernel = Kernel
     monkeypatch.setitem(sys.modules, "cuda.tile", module)
-    monkeypatch.setattr(cutile, "_launches", cutile._LaunchControl())
+    monkeypatch.setattr(cutile, "_launches", launches.LaunchControl())
     return module
 
 
@@ -110,7 +115,7 @@ def test_launches_are_held_back_however_they_were_imported(tile, write):
 
 def test_resources_are_those_of_the_compiled_kernels(tile, write, monkeypatch):
     path = write("import cuda.tile as ct\ndef run(x):\n    return ct.kernel()._compile(x)\n", "v1.py")
-    monkeypatch.setattr(cutile.disassembly, "missing_disassembler", lambda: None)
+    monkeypatch.setattr(launches.disassembly, "missing_disassembler", lambda: None)
     monkeypatch.setattr(
         cutile_cubin,
         "cubin_report",
@@ -127,8 +132,28 @@ def test_resources_are_those_of_the_compiled_kernels(tile, write, monkeypatch):
     assert report.notes == ("cubin of bf16", "num_worker_warps 8, occupancy auto, num_ctas auto")
 
 
+def test_a_kernel_is_disassembled_once_however_often_it_is_asked_for(tile, write, monkeypatch, tmp_path):
+    """A judgement asks after each workload: the second time, and another process, find the report."""
+    monkeypatch.setattr(launches.disassembly, "missing_disassembler", lambda: None)
+    monkeypatch.setenv(kernel_store.VARIABLE, str(tmp_path / "cache"))
+    made = []
+    monkeypatch.setattr(
+        cutile_cubin, "cubin_report", lambda cubin, name, note: made.append(cubin) or Resources(kernel=name)
+    )
+    path = write("import cuda.tile as ct\ndef run(x):\n    return ct.kernel()._compile(x)\n", "v1.py")
+    run = LANGUAGE.load(Build(path, path, ()), None)
+    for name in ("bf16", "fp32"):
+        run(name)
+        assert LANGUAGE.resources(run) == LANGUAGE.resources(run)
+    assert len(made) == 2
+    another = launches.LaunchControl()
+    another.compiled = list(cutile._launches.compiled)
+    assert [report.kernel for report in another.reports()] == ["softmax"]
+    assert len(made) == 2
+
+
 def test_resources_without_the_tools_are_none(tile, monkeypatch):
-    monkeypatch.setattr(cutile.disassembly, "missing_disassembler", lambda: "`nvdisasm` is not there.")
+    monkeypatch.setattr(launches.disassembly, "missing_disassembler", lambda: "`nvdisasm` is not there.")
     cutile._launches.compiled.append((None, b""))
     assert LANGUAGE.resources(lambda: None) == ()
 

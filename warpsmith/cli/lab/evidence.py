@@ -92,12 +92,25 @@ def evidence_rerun_command(
         raise typer.Exit(SolutionFailed.exit_code)
 
 
-def evidence_drift_command(target: Target = None, as_json: Json = False) -> None:
+def evidence_drift_command(
+    target: Target = None,
+    compiled: Annotated[
+        Path | None,
+        typer.Option(
+            help="Judge nothing: compile with the compiler in this folder of `pip install --target`, and with the"
+            " one that is installed, and show whose machine code differs."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
     """Judge the best versions of a target again that were judged under other libraries, and show what changed.
 
     Each result is kept as `rerun` keeps it. A claim that no longer holds names the libraries that differ. Exit
     code 1: a claim is weaker or refuted; 4: a version could not be judged.
     """
+    if compiled is not None:
+        _compare_compiled(compiled, target, as_json)
+        return
     from warpsmith.campaign import drift
     from warpsmith.cli import console
     from warpsmith.core.evidence import Claim
@@ -124,6 +137,32 @@ def evidence_drift_command(target: Target = None, as_json: Json = False) -> None
     if claims & {Claim.WEAKER, Claim.REFUTED}:
         raise typer.Exit(SolutionFailed.exit_code)
     if Claim.UNKNOWN in claims:
+        raise typer.Exit(MachineFailed.exit_code)
+
+
+def _compare_compiled(folder: Path, target: str | None, as_json: bool) -> None:
+    """Print what two releases of a compiler make of the best versions; exit code 4: one of them fails."""
+    from warpsmith.campaign.evidence import compiled_drift
+    from warpsmith.cli import console
+    from warpsmith.errors import MachineFailed
+    from warpsmith.project import find_project
+
+    changed, drifts = 0, []
+    with console.progress() as tell:
+        for result in compiled_drift.compile_drift(find_project(), folder, target, tell):
+            drifts.append(result)
+            changed += bool(result.changes)
+            if as_json:
+                console.out_line_json(result)
+                continue
+            outcome = result.failure or "; ".join(result.changes) or "no figure changed"
+            console.out(f"{result.solution} for {result.arch}: {outcome}")
+    if not as_json:
+        releases = {f"{name} {old} -> {new}" for each in drifts for name, (old, new) in each.packages.items()}
+        console.out(
+            f"{changed} of {len(drifts)} best versions changed: {', '.join(sorted(releases)) or 'none here'}"
+        )
+    if any(result.failure for result in drifts):
         raise typer.Exit(MachineFailed.exit_code)
 
 

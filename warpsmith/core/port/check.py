@@ -105,6 +105,24 @@ class ModelTime(Model):
     """Share of the multiprocessors that the largest launch has blocks for."""
 
 
+class FewerRows(Model):
+    """A large workload of which the interpreter computed some rows."""
+
+    workload: str
+    """Name of the workload."""
+    axis: str
+    """Axis along which results are computed row by row."""
+    rows: int = Field(ge=1)
+    """Rows that were interpreted."""
+    total: int = Field(ge=1)
+    """Rows of the workload."""
+
+    @property
+    def text(self) -> str:
+        """The workload in words: `8192x8192-fp32 at 512 of 8192 along rows`."""
+        return f"{self.workload} at {self.rows} of {self.total} along {self.axis}"
+
+
 class PortCheck(Model):
     """Check of a version by the compiler of a target that is not here."""
 
@@ -114,6 +132,8 @@ class PortCheck(Model):
     """Kernels that the representative workloads launched; empty if one of them does not compile."""
     times: tuple[ModelTime, ...] = ()
     """Times by the model, for the workloads that were interpreted; empty if the target's bandwidth is unknown."""
+    fewer_rows: tuple[FewerRows, ...] = ()
+    """Workloads of which the interpreter computed some rows, which launch the same kernels as all."""
     figures: tuple[PortFigure, ...] = ()
     """Figures of the compiled code, beside those of the version before."""
     notes: tuple[str, ...] = ()

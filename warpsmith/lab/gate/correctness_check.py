@@ -58,7 +58,7 @@ class CorrectnessCheck:
         device: str,
         fresh_seed: Callable[[], int],
         interpreted: bool = False,
-        take_launches: Callable[[str, Sequence[KernelLaunch]], None] | None = None,
+        take_launches: Callable[[Workload | None, Sequence[KernelLaunch]], None] | None = None,
         numbers: Collection[float] = (),
         line_counts: UnrunLines | None = None,
     ) -> None:
@@ -107,11 +107,13 @@ class CorrectnessCheck:
         if self._take_launches:
             self._side.launches()  # those of other workloads
         self._check_layout(self.open_session(workload, plain), plain, notes)
-        if self._take_launches and workload.set == "representative":
-            self._take_launches(workload.name, self._side.launches())
+        if self._take_launches:
+            self._take_launches(workload, self._side.launches())
         for layout in others:
             self._check_layout(self.open_session(workload, layout), layout, notes)
         self._check_other_numbers(workload)
+        if self._take_launches:
+            self._take_launches(None, self._side.launches())
         if self._device != "cpu":
             self._record_kernels(workload)
 

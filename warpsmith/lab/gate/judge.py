@@ -49,7 +49,7 @@ from warpsmith.lab.instrumented.counted_build import COUNTED, build_with_counter
 from warpsmith.lab.machine import contention, hardware, identity
 from warpsmith.lab.machine.telemetry import Gauge
 from warpsmith.lab.operator import peers
-from warpsmith.lab.timing import energy
+from warpsmith.lab.timing import energy, precompile
 from warpsmith.lab.timing.arenas import allocate_arenas
 from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.timing.sides import Sides, SideSource
@@ -178,6 +178,9 @@ class _Gate:
             self._restock(host)
             builds = self._build(Path(stack.enter_context(TemporaryFolder("build"))))
             sides = stack.enter_context(self._prepare_sides(host, builds))
+            if precompile.list_compiled_ahead(sides):
+                with self._step("compile") as notes:
+                    notes += precompile.compile_kernels(self.request.file, host, sides, self.sizes, self.timed)
             if self.host and not self.last:
                 stack.callback(self._restock, host)  # for the next judgement, while this one's sides end
             self._start(sides)
@@ -187,8 +190,7 @@ class _Gate:
             self.trust += [*solution.isolation, solution.delivery_check(self.device)]
             self.correctness = CorrectnessCheck(
                 self.request.file, sides.arenas, solution, self.device, self._fresh_seed, self.interpreted,
-                self.request.take_launches, self.numbers, start_counts(sides),
-            )  # fmt: skip
+                self.request.take_launches, self.numbers, start_counts(sides))  # fmt: skip
             self._check_correctness(self.correctness)
             sides.drop(COUNTED)
             self.trust += [*self.correctness.checks, *unseen.missing_shapes(self.request.file, self.drawn)]
@@ -200,7 +202,7 @@ class _Gate:
             if verdict.verdict.accepted:
                 self._time_unseen(sides)
                 self._change_conditions(host, sides)
-                self._sanitize(sides, builds[SOLUTION], self.correctness.kernels)
+                self._sanitize(host, builds[SOLUTION], self.correctness.kernels)
             with self._step("decision"):
                 self.aggregates, self.energy = self.timing.aggregates(), self.timing.energy()
                 self.decision = verdict
@@ -212,6 +214,7 @@ class _Gate:
         self.odd, self.sampled = unseen.draw_workloads(
             request.file, self.timed, self.numbers, interpreted=self.interpreted, device=self.device
         )
+        self.sizes = [*self.odd, *self.timed, *self.sampled]
         self.drawn = [w for w in (*self.odd, *self.sampled) if shapes.shape_class(w) != "declared"]
         if request.best:
             self.timed_unseen = unseen.choose_timed(request.file.definition, self.drawn, self.device)
@@ -262,8 +265,7 @@ class _Gate:
             for name in (REFERENCE, *request.peers):
                 sources[name] = SideSource((request.file.path, name), limits=request.limits)
         timed = () if self._untimed_reason else (*self.timed, *self.timed_unseen)
-        checked = [*self.odd, *self.timed, *self.sampled]
-        arenas = allocate_arenas(request.file, checked, timed, sources, self.device)
+        arenas = allocate_arenas(request.file, self.sizes, timed, sources, self.device)
         return Sides(request.file, host, arenas, sources, self.device)
 
     def _start(self, sides: Sides) -> None:
@@ -482,7 +484,7 @@ class _Gate:
             self.request.tell("conditions: 64-bit offsets")
             self.trust.append(offsets.check_offsets(file, host, source, self.timed, self.device))
 
-    def _sanitize(self, sides: Sides, build: Build, kernels: dict[str, set[str]]) -> None:
+    def _sanitize(self, host: WorkerHost, build: Build, kernels: dict[str, set[str]]) -> None:
         """Run the sanitizers on a version that would be accepted; a tool that fails makes the verdict INVALID."""
         request = self.request
         if self.device == "cpu" or not request.sanitized:
@@ -491,11 +493,9 @@ class _Gate:
             self._skip("sanitizers", reason)
             return
         with self._step("sanitizers") as notes:
-            definition, workloads = request.file.definition, [*self.odd, *self.timed]
-            chosen = sanitizers.choose_sanitized_workloads(definition, workloads, kernels)
-            outcome = sanitizers.run_sanitizers(
-                request.file, build, request.candidate.language, chosen, request.tell
-            )  # fmt: skip
+            file, sizes, compiled = request.file, [*self.odd, *self.timed], host.compiled_kernels(build)
+            chosen = sanitizers.choose_sanitized_workloads(file.definition, sizes, kernels)
+            outcome = sanitizers.run_sanitizers(file, build, self.language.name, chosen, request.tell, compiled)
             self.trust += outcome.checks
             notes += [f"{check.name}: {check.how}" for check in outcome.checks if not check.ran]
             if outcome.broken:

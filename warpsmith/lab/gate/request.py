@@ -9,7 +9,7 @@ from pathlib import Path
 from warpsmith import files, languages
 from warpsmith.core.base import this_minute
 from warpsmith.core.campaign import Objective, Thresholds
-from warpsmith.core.definition import WorkloadSet
+from warpsmith.core.definition import Workload, WorkloadSet
 from warpsmith.core.evaluation import GATE_VERSION, Evaluation, Provenance
 from warpsmith.core.hardware import Machine, Measurement
 from warpsmith.core.port.check import KernelLaunch
@@ -72,8 +72,8 @@ class Request:
     """Rounds and seconds for which each workload is timed; None: those of the device."""
     recorded_for: str = ""
     """Architecture whose compiler gets what an interpreted version launches; empty: no launches are recorded."""
-    take_launches: Callable[[str, Sequence[KernelLaunch]], None] | None = None
-    """Takes the name of each representative workload, and what plain calls launched there."""
+    take_launches: Callable[[Workload | None, Sequence[KernelLaunch]], None] | None = None
+    """Takes each workload with what plain calls launched there, and None with what other calls did."""
     tell: Tell = lambda _: None
     """Takes lines of progress."""
 

@@ -28,6 +28,7 @@ from warpsmith.lab.instrumented.sanitizer_report import SanitizerReport
 from warpsmith.lab.instrumented.sanitizer_target import SanitizerRequest, WorkloadInputs
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.lab.workers import compiled_cache
 from warpsmith.lab.workers.scratch import remove_scratch
 from warpsmith.languages.base import Build
 from warpsmith.languages.shared import tool
@@ -117,9 +118,12 @@ def run_sanitizers(
     language: str,
     workloads: Sequence[Workload],
     report: Callable[[str], None],
+    compiled: Path | None = None,
     seconds: float = 60.0,
 ) -> SanitizerResult:
     """Call a version on fresh inputs of these workloads under every tool, with a limit of `seconds` for each tool.
+
+    Kernels that workers of the same source left in `compiled` are not compiled again.
 
     If the tool is missing or does not support this device, its checks count as not run; that is not a failure.
     """
@@ -135,7 +139,8 @@ def run_sanitizers(
     ):
         prepared = Path(folder).resolve() / "prepared"
         _prepare(prepared, file, build, language, workloads)
-        runs = _ToolRuns(program, prepared, Path(output), nonce, seconds, ", ".join(w.name for w in workloads))
+        names = ", ".join(workload.name for workload in workloads)
+        runs = _ToolRuns(program, prepared, Path(output), nonce, seconds, names, compiled)
         with ThreadPoolExecutor(len(TOOLS)) as pool:
             outcomes = list(pool.map(runs.outcome, TOOLS))
     failure = next((outcome.failure for outcome in outcomes if outcome.failure), None)
@@ -169,6 +174,7 @@ class _ToolRuns:
     nonce: str
     seconds: float
     names: str
+    compiled: Path | None
 
     def outcome(self, name: str) -> _ToolOutcome:
         """Run one tool and judge what it printed."""
@@ -184,6 +190,8 @@ class _ToolRuns:
         """
         port = _FIRST_PORT + _PORTS * list(TOOLS).index(name)
         scratch = shutil.copytree(self.prepared, self.prepared.with_name(name), copy_function=os.link)
+        if self.compiled is not None:
+            compiled_cache.restore_compiled(self.compiled, scratch)
         command = [self.program, "--tool", name, *_OPTIONS, "--port", str(port), *TOOLS[name]]
         command += sanitizer_target.sanitizer_target_command(scratch, self.nonce)
         with self._output(name).open("wb") as output:

@@ -1,4 +1,4 @@
-"""Cache of Triton's compiled kernels, kept for the next worker that loads the same source.
+"""Caches of compiled kernels, Triton's and cuTile's, kept for the next worker that loads the same source.
 
 A candidate wrote these files and may have put anything in them, so nothing is parsed here and no link is followed.
 """
@@ -12,8 +12,8 @@ from pathlib import Path
 
 from warpsmith.lab.sandbox import walls
 
-FOLDER = walls.cache_folder("TRITON_CACHE_DIR")
-"""Path of a worker's cache below its scratch folder; the cache has one folder per kernel."""
+FOLDERS = (walls.cache_folder("TRITON_CACHE_DIR"), walls.cache_folder("CUDA_TILE_CACHE_DIR"))
+"""Names of a worker's caches below its scratch folder; each has one folder per kernel."""
 
 MOST_SOURCES = 256
 """Sources whose compiled kernels outlive a process. Chosen."""
@@ -22,14 +22,18 @@ _MOST_BYTES = 256 << 20
 _PLACEHOLDER_PATH = b"/where/a/worker/has/its/cache"
 
 
-def save_compiled(cache: Path, store: Path) -> None:
-    """Copy new kernels out of the cache of a worker that no longer runs."""
-    _copy_new_folders(cache, store, bytes(cache), _PLACEHOLDER_PATH)
+def save_compiled(scratch: Path, store: Path) -> None:
+    """Copy new kernels out of the caches in the scratch folder of a worker that no longer runs."""
+    for name in FOLDERS:
+        _copy_new_folders(scratch / name, store / name, bytes(scratch / name), _PLACEHOLDER_PATH)
+    with contextlib.suppress(OSError):  # it kept nothing
+        os.utime(store)  # `prune_compiled` goes by it
 
 
-def restore_compiled(store: Path, cache: Path) -> None:
-    """Copy saved kernels into the cache of a worker that has not loaded anything yet."""
-    _copy_new_folders(store, cache, _PLACEHOLDER_PATH, bytes(cache))
+def restore_compiled(store: Path, scratch: Path) -> None:
+    """Copy saved kernels into the caches of a worker that has not loaded anything yet."""
+    for name in FOLDERS:
+        _copy_new_folders(store / name, scratch / name, _PLACEHOLDER_PATH, bytes(scratch / name))
 
 
 def prune_compiled(root: Path, most: int = MOST_SOURCES) -> None:

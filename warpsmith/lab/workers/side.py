@@ -128,6 +128,10 @@ class WorkerHost:
         idle.name, idle._limits = name, limits
         return idle
 
+    def compiled_kernels(self, build: Build) -> Path:
+        """Return the folder with the kernels that earlier workers compiled from the same source."""
+        return self.compiled / files.file_sha256(build.source)
+
     def restock(self, count: int, trusted: int = 0) -> None:
         """Keep `count` idle workers and `trusted` trusted ones ready.
 
@@ -259,8 +263,8 @@ class Side:
         handles, descriptors = zip(*(arena.handle() for arena in arenas), strict=True)
         if isinstance(source, Build):
             if source.artifact == source.source:  # it compiles at its first call; others have nothing to keep
-                self._compiled = self._host.compiled / files.file_sha256(source.source)
-                compiled_cache.restore_compiled(self._compiled, self._cache)
+                self._compiled = self._host.compiled_kernels(source)
+                compiled_cache.restore_compiled(self._compiled, self._scratch)
             paths = {path: self._copy_for_worker(path) for path in (source.source, source.artifact)}
             load_request = {"language": language, "source": str(paths[source.source]),
                     "artifact": str(paths[source.artifact])}  # fmt: skip
@@ -480,14 +484,14 @@ class Side:
         return None if content == WITNESS else "process_vm_readv returns wrong bytes"
 
     @property
-    def _cache(self) -> Path:
-        """Folder that its kernels are compiled into."""
-        return (self._folder / "scratch").resolve() / compiled_cache.FOLDER
+    def _scratch(self) -> Path:
+        """Folder that it may write to; the caches of its kernels lie in it."""
+        return (self._folder / "scratch").resolve()
 
     def _keep_compiled(self) -> None:
         """Save what the worker compiled for the next worker that loads the same source; does so once."""
         if self._compiled is not None:
-            compiled_cache.save_compiled(self._cache, self._compiled)
+            compiled_cache.save_compiled(self._scratch, self._compiled)
             self._compiled = None
 
     def _copy_for_worker(self, path: Path) -> Path:

@@ -14,7 +14,7 @@ import sys
 import time
 import traceback
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -30,7 +30,14 @@ from warpsmith.lab.workers import fresh_memory, late_inputs, phase_times, proces
 from warpsmith.lab.workers.arena import TensorPlacement, open_arena
 from warpsmith.lab.workers.channel import Channel, Message
 from warpsmith.lab.workers.fresh_memory import FreshContent
-from warpsmith.languages.base import Build, CountsLines, ReplaysLaunches, StoresStamps, SuppressesLaunches
+from warpsmith.languages.base import (
+    Build,
+    CompilesAhead,
+    CountsLines,
+    ReplaysLaunches,
+    StoresStamps,
+    SuppressesLaunches,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -291,6 +298,19 @@ class Worker:
             self._settle()
         return {"suppressed": True, **self._keep_result(message, result)}
 
+    def compile_ahead(self, message: Message) -> Message:
+        """Compile what calls at these workloads would launch, in parallel; nothing is launched."""
+        language: object = languages.get(self.language or "")
+        if not isinstance(language, CompilesAhead):
+            return {"kernels": 0}
+        return {"kernels": language.compile_ahead(self._calls(message["workloads"]), message["threads"])}
+
+    def _calls(self, workloads: list[Message]) -> Iterator[Callable[[], object]]:
+        for workload in workloads:
+            self.workload(workload)
+            for arguments in self.tensors.arguments:
+                yield functools.partial(self.run, *arguments)
+
     def phases(self, message: Message) -> Message:
         """Call a version that stores stamps several times on its slots; return the times of its phases, or
         `reason`."""
@@ -361,6 +381,14 @@ class Worker:
         """Return the counters of lines, if the version was loaded to count them."""
         language: object = languages.get(self.language or "")
         return {"counts": language.take_counts(self.build) if isinstance(language, CountsLines) else ""}
+
+    def call_recorded(self, message: Message) -> Message:
+        """Call once, with the launches recorded and not interpreted; the result is dropped."""
+        language: object = languages.get(self.language or "")
+        if isinstance(language, ReplaysLaunches):
+            with language.hold_launches():
+                self.run(*self.tensors.arguments[message["slot"]])
+        return {}
 
     def launches(self, message: Message) -> Message:
         """Return the launches since the last such message, if the version was loaded to record them."""
@@ -445,6 +473,8 @@ def serve_grader(channel: Channel) -> None:
         "compare_state": worker.compare_state,
         "call_without_launches": worker.call_without_launches,
         "call_with_late_inputs": worker.call_with_late_inputs,
+        "call_recorded": worker.call_recorded,
+        "compile_ahead": worker.compile_ahead,
         "no_op": worker.no_op,
         "phases": worker.phases,
         "deliver": worker.deliver,

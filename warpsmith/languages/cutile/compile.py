@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from warpsmith.core.evaluation import Resources
 from warpsmith.languages.cutile.cubin import cubin_report
 from warpsmith.languages.cutile.fake_device import TileLaunch, fake_cutile_device
-from warpsmith.languages.cutile.language import compiler_hints
+from warpsmith.languages.cutile.launches import compiler_hints
 from warpsmith.languages.shared.compile_child import (
     CompileRequest,
     file_stems,

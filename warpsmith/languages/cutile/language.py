@@ -2,63 +2,35 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Resources
 from warpsmith.languages.base import Build, Run, SourcePattern
-from warpsmith.languages.cutile import cubin as cutile_cubin
+from warpsmith.languages.cutile import kernel_store
 from warpsmith.languages.cutile import source as cutile_source
-from warpsmith.languages.shared import disassembly, python_file
+from warpsmith.languages.cutile.launches import LaunchControl
+from warpsmith.languages.shared import python_file
 from warpsmith.languages.shared.compile_only import CompileOnly
 from warpsmith.languages.shared.python_source import normalise_python
 from warpsmith.packages import install_command
-from warpsmith.temporary import TemporaryFolder
 
 _COMPILER = ("nvidia-cuda-tileiras", "nvidia-cuda-nvcc", "nvidia-nvvm")
 """Packages of the compiler, which must be of one release."""
 
 
-class _LaunchControl:
-    """Control over this process's kernels: a switch that suppresses launches, and what was compiled."""
-
-    def __init__(self) -> None:
-        self.suppressed = False
-        self.compiled: list[tuple[Any, bytes]] = []
-        self._installed = False
-
-    def install(self) -> None:
-        """Route every `ct.launch` of this process through here; a second call changes nothing."""
-        if self._installed:
-            return
-        tile: Any = importlib.import_module("cuda.tile")
-        launch, compile_kernel = tile.launch, tile.kernel._compile
-
-        def launch_unless_suppressed(*args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - cuTile's own arguments
-            if not self.suppressed:
-                launch(*args, **kwargs)
-
-        def compile_and_record(kernel: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-            result = compile_kernel(kernel, *args, **kwargs)
-            self.compiled.append((kernel, result[0]))
-            return result
-
-        tile.launch, tile.kernel._compile = launch_unless_suppressed, compile_and_record
-        self._installed = True
-
-
-_launches = _LaunchControl()
+_launches = LaunchControl()
 _TILEIR = (
-    "Triton's TileIR back end is not written here, because no wheel on PyPI has it (nvtriton is an empty "
-    "placeholder, triton-tileir and flagtree are not there, FlagTree builds it from source): `--language cutile` "
-    "reaches the same compiler, `--language triton` has the same source."
+    "TileIR under Triton is two steps, of which the first runs here: `--language triton` writes the kernel and"
+    " judges it with the PTX back end. The second lacks its back end: no wheel on PyPI has it (nvtriton and"
+    " nvidia-cuda-tileir are empty placeholders, triton-tileir and flagtree are not there), and"
+    " triton-lang/Triton-to-tile-IR builds it from source. `--language cutile` reaches the same compiler with"
+    " another source."
 )
 
 
@@ -114,8 +86,10 @@ class CuTile(CompileOnly):
         return python_file.check_python_file(source, definition)
 
     def load(self, build: Build, definition: Definition) -> Run:
-        """Return the file's `run`, in the worker process only."""
+        """Return the file's `run`; a worker's kernels go to files, a user's to cuTile's own cache."""
         _launches.install()
+        if build.cache is None:
+            kernel_store.keep_kernels_as_files()
         run: Run = python_file.execute_file(build.artifact).run
         return run
 
@@ -129,18 +103,14 @@ class CuTile(CompileOnly):
         finally:
             _launches.suppressed = False
 
+    def compile_ahead(self, calls: Iterable[Callable[[], object]], threads: int) -> int:
+        """Compile in parallel what the calls would launch, without a launch; return the number of kernels."""
+        _launches.install()
+        return _launches.compile_ahead(calls, threads)
+
     def resources(self, run: Run) -> tuple[Resources, ...]:
         """Return reports from the cubins of this process's kernels; nothing if the disassemblers are missing."""
-
-        if not _launches.compiled or disassembly.missing_disassembler():
-            return ()
-        reports = []
-        with TemporaryFolder() as folder:
-            path = Path(folder) / "kernel.cubin"
-            for kernel, cubin in _launches.compiled:
-                path.write_bytes(cubin)
-                reports.append(cutile_cubin.cubin_report(path, kernel._pyfunc.__name__, compiler_hints(kernel)))
-        return tuple(dict.fromkeys(reports))
+        return _launches.reports()
 
     def uninstalled(self) -> str | None:
         """Say in one sentence what compiling needs and this machine lacks; None: nothing."""
@@ -148,7 +118,7 @@ class CuTile(CompileOnly):
 
     def environment(self, folder: Path, arch: str) -> dict[str, str]:
         """Return the environment variables of the compiling process."""
-        return {"CUDA_TILE_CACHE_DIR": str(folder / "cache")}
+        return {kernel_store.VARIABLE: str(folder / "cache")}
 
 
 LANGUAGE = CuTile()
@@ -170,13 +140,6 @@ def missing_tileiras() -> str | None:
     if any(shutil.which("tileiras", path=path) for path in (None, *map(str, homes))):
         return None
     return f"cuTile's compiler `tileiras` is missing: run `{install_command('cutile')}`, or install CUDA 13.3+."
-
-
-def compiler_hints(kernel: Any) -> str:  # noqa: ANN401 - cuTile publishes no types
-    """Format a kernel's hints to the compiler: `num_worker_warps auto, occupancy 2, num_ctas auto`."""
-    options = kernel._compiler_options
-    hints = {name: getattr(options, name) for name in ("num_worker_warps", "occupancy", "num_ctas")}
-    return ", ".join(f"{name} {'auto' if value is None else value}" for name, value in hints.items())
 
 
 def _version(package: str) -> str | None:

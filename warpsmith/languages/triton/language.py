@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
@@ -179,6 +179,10 @@ class Triton(CompileOnly):
         """Record launches from now on, and show host code a device of `arch`; in the worker process only."""
         launch_recorder.record_launches(arch)
         self._recording = True
+
+    def hold_launches(self) -> AbstractContextManager[None]:
+        """Record launches within the context and interpret none; in the worker process only."""
+        return launch_recorder.held_launches()
 
     def take_launches(self) -> list[KernelLaunch]:
         """Return the launches since the last call, each once; in the worker process only."""

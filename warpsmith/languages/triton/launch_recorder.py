@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import FunctionType, SimpleNamespace
@@ -26,6 +27,8 @@ _SMALL = 2**31 - 1
 """Bytes of a tensor up to which AMD's compiler takes 32-bit offsets."""
 
 _recorded: dict[KernelLaunch, None] = {}
+_holds: list[None] = []
+"""One item for each open context in which launches are recorded and not interpreted."""
 
 
 def record_launches(arch: str) -> None:
@@ -45,6 +48,8 @@ def record_launches(arch: str) -> None:
             described = _describe_launch(self, args, blocks, options)
             tensors = [each for each in (*args, *options.values()) if isinstance(each, torch.Tensor)]
         _recorded[described] = None
+        if _holds:
+            return
         constants = frozenset(
             _specialised_arguments(json.loads(described.program)[0], json.loads(described.call)["arguments"])
         )
@@ -60,6 +65,16 @@ def take_launches() -> list[KernelLaunch]:
     launches = list(_recorded)
     _recorded.clear()
     return launches
+
+
+@contextmanager
+def held_launches() -> Iterator[None]:
+    """Record launches within the context and interpret none."""
+    _holds.append(None)
+    try:
+        yield
+    finally:
+        _holds.pop()
 
 
 def replay_launch(source: Path, launch: KernelLaunch) -> None:
