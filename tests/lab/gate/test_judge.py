@@ -243,9 +243,9 @@ def test_a_best_version_that_slows_down_now_and_then_is_found_out(workshop, lent
     """It is slow in the first process and fast in its twin, as one that dawdles by chance is."""
     load, seconds = Side.load, {}
 
-    def load_side(side, *arguments):
+    def load_side(side, *arguments, **options):
         seconds[side.pid] = 8e-4 if side.name == BEST else 2e-4
-        load(side, *arguments)
+        load(side, *arguments, **options)
 
     def time_block(session, name, **_):
         session.call_side(name)

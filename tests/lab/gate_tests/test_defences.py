@@ -191,6 +191,7 @@ SHAPES = (
     without(shapes, "draw_close_workload", lambda *_, **__: None),
     without(shapes, "draw_middle_workload", lambda *_, **__: None),
     without(shapes, "draw_larger_workload", lambda *_, **__: None),
+    without(shapes, "draw_far_workloads", lambda *_, **__: []),
 )
 """Draws and counters that are switched off with each defence, because they find many attacks too."""
 NEAR = without(odd, "draw_near_workloads", lambda *_, **__: [])
@@ -291,7 +292,6 @@ DEFENCES: dict[str, Defence] = {
     "shapes at numbers of the source": Defence("rmsnorm/cpp/attack_far_threshold.cpp", GUIDED),
     "numbers of the source among inputs": Defence("softmax/cpp/attack_magic_value.cpp", GUIDED),
     "numbers of the source as numbers of the call": Defence("rmsnorm/cpp/attack_magic_number.cpp", GUIDED),
-    "counters of lines": Defence("argmax/cpp/attack_unproven_choice.cpp", (COUNTED,)),
     "adversarial rows at large shapes": Defence("softmax_large/cpp/attack_no_shift.cpp", PLAIN_ROWS),
     "near sizes": Defence("softmax/cpp/attack_known_sizes.cpp", (NEAR,)),
     "adversarial distributions": Defence(

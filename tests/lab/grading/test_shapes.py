@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 from lab_samples import SQUARE
 
@@ -116,6 +118,35 @@ def test_the_larger_shape_is_beyond_the_largest_judged():
         assert any(size % 8 for size in larger.axes.values())
     assert {larger.dtype for larger in drawn} == dtypes
     assert shapes.draw_larger_workload(file, judged, 1 << 10) is None
+
+
+def test_a_far_shape_is_long_along_one_axis_and_small_otherwise():
+    file = load_definition(KERNELS / "rmsnorm" / "definition.py")
+    judged = file.definition.select("representative")
+    axes = set()
+    for seed in range(5):
+        for workload in shapes.draw_far_workloads(file, judged, seed=seed):
+            longest = max(workload.axes, key=workload.axes.get)
+            assert input_rules.FAR_LENGTH <= workload.axes[longest] < 2 * input_rules.FAR_LENGTH
+            assert all(workload.axes[each] < input_rules.FAR_WIDTH for each in workload.axes if each != longest)
+            assert shapes.shape_class(workload) == shapes.FAR
+            axes.add(longest)
+    assert len(axes) == len(judged[0].axes)
+
+
+def test_far_shapes_are_drawn_on_a_cpu_alone():
+    file = load_definition(KERNELS / "rmsnorm" / "definition.py")
+    judged = file.definition.select("representative")
+    _, cpu = shapes.draw_judged_workloads(file, judged, interpreted=False, device="cpu")
+    assert any(shapes.shape_class(workload) == shapes.FAR for workload in cpu)
+    heavy = file.definition.model_copy(update={"flops": "rows * cols * cols"})
+    assert not [w for w in shapes.draw_far_workloads(replace(file, definition=heavy), judged) if "cols" in w.name]
+
+
+def test_some_shares_are_near_one():
+    near = {shapes._draw_special_number(0.05, 1.0, Random(seed)) for seed in range(400)} - {None, 0.05, 1.0}
+    assert len(near) == input_rules.NEAR_ONE_BITS
+    assert max(near) == 1 - 2.0**-input_rules.NEAR_ONE_BITS
 
 
 def test_a_size_in_the_middle_is_neither_small_nor_declared():

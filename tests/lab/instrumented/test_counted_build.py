@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from lab_samples import SQUARE
 
-from warpsmith.core.evaluation import Status
 from warpsmith.lab.gate.judge import judge_version
 from warpsmith.lab.instrumented import counted_build
 
@@ -40,12 +39,12 @@ def test_all_of_the_code_ran(judge):
     assert "shapes drawn" in checks["numbers of the source"].how
 
 
-def test_code_that_no_call_ran_is_refused_with_its_lines(judge):
+def test_the_verdict_names_lines_with_code_that_no_call_ran(judge):
     hidden = "float s = 1; for (int i = 0; i < 40; ++i) s *= 9;\n  if (n * 1e-3 > s)\n    y[0] = 0;"
     evaluation = judge(hidden)
-    assert evaluation.status is Status.UNPROVEN
-    assert "line 10 of v1.cpp holds code that ran in no graded call" in evaluation.decision.reason
-    assert "declare a workload" in evaluation.decision.reason
+    assert evaluation.correct
+    (check,) = (check for check in evaluation.trust if check.name == counted_build.UNRUN_LINES)
+    assert (check.ran, check.how) == (False, "line 10 holds code of v1.cpp that no graded call ran")
 
 
 def test_code_that_runs_for_the_counters_alone_is_graded(judge):

@@ -39,6 +39,7 @@ from warpsmith.lab.gate_tests.models import (
     count_outcomes,
 )
 from warpsmith.lab.instrumented import sanitizers
+from warpsmith.lab.instrumented.counted_build import UNRUN_LINES
 from warpsmith.lab.machine import hardware, identity, provenance
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.definition_file import DefinitionFile
@@ -244,7 +245,7 @@ class RedTeam:
         outcome, reason = classify_outcome(case.header, evaluation)
         for folder in (self._project.root, sysconfig.get_path("purelib")):
             reason = reason.replace(f"{folder}/", "")  # records do not tell where the project or its libraries lie
-        missing = trust.missing(evaluation.trust)
+        missing = tuple(check for check in trust.missing(evaluation.trust) if check.name != UNRUN_LINES)
         self._missing.update((check.name, check) for check in missing)
         return RedTeamResult.model_validate(
             {**case_identity,

@@ -11,6 +11,7 @@ import math
 import random
 import re
 import secrets
+import time
 from collections.abc import Mapping, Sequence
 from math import gcd, prod
 
@@ -31,7 +32,10 @@ Sizes = dict[str, int]
 GUIDED = "guided"
 """Class of the shapes that are drawn at numbers of the version's source."""
 
-CLASSES = ("near", "edge", "tiny", "skewed", "round", "long", "middle", "larger", GUIDED)
+FAR = "far"
+"""Class of the shapes that are far beyond the judged ones along one axis."""
+
+CLASSES = ("near", "edge", "tiny", "skewed", "round", "long", "middle", "larger", FAR, GUIDED)
 """Classes of drawn shapes; the names of their workloads begin with them."""
 
 
@@ -50,7 +54,8 @@ def draw_judged_workloads(
         return small, []
     larger = draw_larger_workload(file, timed, input_rules.LARGER_BYTES[device])
     between = (draw_close_workload(file, timed), draw_middle_workload(file, timed))
-    return small, [workload for workload in (*between, larger) if workload]
+    far = draw_far_workloads(file, timed) if device == "cpu" else []
+    return small, [*(workload for workload in (*between, larger) if workload), *far]
 
 
 def draw_class_workloads(
@@ -128,6 +133,49 @@ def draw_larger_workload(
         if largest.axes[axis] and sum(definition.nbytes(spec, workload) for spec in specs) <= most_bytes:
             return _vary_scalars(file, workload, chance)
     return None
+
+
+def draw_far_workloads(
+    file: DefinitionFile, judged: Sequence[Workload], *, seed: int | None = None
+) -> list[Workload]:
+    """Draw a workload for each axis that callers may choose freely, with about a million of it and little else.
+
+    Axes of whose sums the definition does not say how long they are have none. Other arguments as in
+    `draw_class_workloads`; a call is made on the CPU.
+    """
+    axes, chance = free_axes.drawable_axes(file), random.Random(secrets.randbits(62) if seed is None else seed)
+    row_axis = rows.find_row_axis(file) if axes else None
+    drawn = []
+    for axis, most in (_longest(judged, axes) if axes else {}).items():
+        length = chance.randrange(input_rules.FAR_LENGTH, 2 * input_rules.FAR_LENGTH)
+        base = chance.choice(list(judged))
+        is_free = (
+            not file.definition.work(base).flops
+            or _factors(file, axis, row_axis)[1] == input_rules.LARGER_FACTORS[2]
+        )
+        if most >= input_rules.FAR_LENGTH or not is_free:
+            continue
+        sizes = {other: chance.randrange(1, input_rules.FAR_WIDTH) for other in axes}
+        plain = odd.resize(base, f"{FAR}-{axis}-{base.name}"[:80], {**sizes, axis: length})
+        plain = plain.model_copy(update={"set": "full"})
+        workload, work = _vary_scalars(file, plain, chance), file.definition.work(plain)
+        if max(file.definition.elements(plain), work.flops / input_rules.FAR_FLOPS) > input_rules.LONG_ELEMENTS:
+            continue
+        if _is_quick(file, workload, axis) and free_axes.reference_holds(file, workload, "cpu"):
+            drawn.append(workload)
+    return drawn
+
+
+def _is_quick(file: DefinitionFile, workload: Workload, axis: str) -> bool:
+    """Guess from a shorter call whether the reference takes little time: some loop over an axis in Python."""
+    part = rows.shorten(workload, axis, workload.axes[axis] // input_rules.FAR_PART)
+    seconds = []
+    for _ in range(2):  # the first call may set something up
+        started = time.monotonic()
+        if not free_axes.reference_holds(file, part, "cpu"):
+            return False
+        seconds.append(time.monotonic() - started)
+    return min(seconds) * input_rules.FAR_PART < input_rules.GUIDED_SECONDS
 
 
 def draw_close_workload(
@@ -312,7 +360,9 @@ def _draw_special_number(least: float, most: float, chance: random.Random) -> fl
     """Draw a limit of a range, or one of the numbers in it that many kernels treat by themselves; mostly None."""
     if chance.random() >= input_rules.LIMIT_SHARE:
         return None
-    return chance.choice((least, most, *(number for number in (0.0, 1.0, -1.0) if least <= number <= most)))
+    near_one = 1 - 2.0 ** -chance.randint(1, input_rules.NEAR_ONE_BITS)
+    special = (number for number in (0.0, 1.0, -1.0, near_one) if least <= number <= most)
+    return chance.choice((least, most, *special))
 
 
 def _draw_between(least: float, most: float, chance: random.Random) -> float:

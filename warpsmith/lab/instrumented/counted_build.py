@@ -25,6 +25,9 @@ COUNTED = "build with line counters"
 
 _CHECK = "lines that ran"
 
+UNRUN_LINES = "code that no call ran"
+"""Name of the check that a version has lines with such code; it says nothing about the machine."""
+
 
 def build_with_counters(
     language: Language, source: Path, definition: Definition, folder: Path
@@ -116,21 +119,20 @@ class UnrunLines:
             side.pause()
 
     def check(self) -> Check:
-        """Return the check of this judgement."""
+        """End the count and return its check, which names the lines with code that no graded call ran."""
+        try:
+            self.look()
+        except SideFailed as failure:
+            self.failure = failure.message
+        self._side = None
+        if self.failure:
+            return Check(name=_CHECK, ran=False, how=self.failure)
+        if self.lines:
+            holds = "line {} holds" if len(self.lines) == 1 else "lines {} hold"
+            where, name = holds.format(_join_ranges(self.lines)), self._build.source.name
+            return Check(name=UNRUN_LINES, ran=False, how=f"{where} code of {name} that no graded call ran")
         ran = f"all of its code ran by {self._calls} graded calls of a build with counters"
-        return Check(name=_CHECK, ran=not self.failure, how=self.failure or ran)
-
-    def require_all_run(self) -> None:
-        """Raise SideFailed where code of the version ran in no graded call."""
-        self.look()
-        if not self.failure and self.lines:
-            single = len(self.lines) == 1
-            raise SideFailed(
-                Status.UNPROVEN,
-                f"{'line' if single else 'lines'} {_join_ranges(self.lines)} of {self._build.source.name} "
-                f"{'holds' if single else 'hold'} code that ran in no graded call: delete it, or have the "
-                "definition declare a workload that reaches it",
-            )
+        return Check(name=_CHECK, ran=True, how=ran)
 
 
 def _join_ranges(lines: Sequence[int]) -> str:

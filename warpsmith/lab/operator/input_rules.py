@@ -47,7 +47,10 @@ EDGE_SHAPES: Final = 3
 """Shapes with one element along an axis, each along another one. Chosen: a single sequence, token and column."""
 
 LIMIT_SHARE: Final = 0.25
-"""Share of the drawn numbers that are a limit of their range, or 0, 1 or -1 within it. Chosen: a quarter."""
+"""Share of the drawn numbers that are a limit of their range, or 0, 1, -1 or near 1 within it. Chosen."""
+
+NEAR_ONE_BITS: Final = 10
+"""Negative binary logarithm of its distance from 1, at most. Chosen: a mean's decay is near 1, few draws are."""
 
 TINY_SIZE: Final = 17
 """Every size of a tiny shape is below it. Chosen: narrower than a vector of most kernels."""
@@ -68,6 +71,19 @@ LARGER_FACTORS: Final = (1.05, 1.5, 4.0)
 """Least factor of a drawn size over the largest judged one; largest factor along an axis of whose sums the
 definition does not say how long they are; and along any other. Chosen: an honest sum may lose its precision in a
 much longer one. Beyond the second factor, rounding errors of a sum need not cancel."""
+
+FAR_LENGTH: Final = 1 << 20
+"""Least size, and half of the largest one, of a shape that is far beyond the judged ones along one axis, on a CPU.
+Chosen: counters of 16 bits overflow, and rows leave caches and stacks. On a GPU honest kernels hold a row."""
+
+FAR_WIDTH: Final = 4
+"""Size of its other axes, exclusive. Chosen: more elements take more time, and show no more."""
+
+FAR_PART: Final = 128
+"""Factor by which a call is shorter that says how long the reference takes at such a shape. Chosen."""
+
+FAR_FLOPS: Final = 64
+"""Operations an element that such a shape may take, as the definition counts them. Chosen to bound the time."""
 
 FAR_ELEMENTS: Final = 1 << 21
 """Elements up to which the largest drawn size goes along an axis of rows, or where no result is rounded. Chosen:
