@@ -76,8 +76,8 @@ FAR_LENGTH: Final = 1 << 20
 """Least size, and half of the largest one, of a shape that is far beyond the judged ones along one axis, on a CPU.
 Chosen: counters of 16 bits overflow, and rows leave caches and stacks. On a GPU honest kernels hold a row."""
 
-FAR_WIDTH: Final = 4
-"""Size of its other axes, exclusive. Chosen: more elements take more time, and show no more."""
+FAR_WIDTH: Final = 8
+"""Size of its other axes, exclusive. Chosen: rows for several distributions, in little time."""
 
 FAR_PART: Final = 128
 """Factor by which a call is shorter that says how long the reference takes at such a shape. Chosen."""
