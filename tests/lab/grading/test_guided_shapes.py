@@ -46,7 +46,7 @@ def test_numbers_that_nothing_lies_beyond_come_first(workshop):
     file = workshop.load("square", PLANE)
     for seed in range(10):
         drawn = draw(file, {3, 5, 9, 12, 50_000}, seed)
-        assert len(drawn) == input_rules.GUIDED_SHAPES
+        assert len(drawn) == input_rules.GUIDED_SHAPES["cpu"]
         assert "50000" in drawn[0].name
         assert {shapes.shape_class(workload) for workload in drawn} == {shapes.GUIDED}
         assert {workload.set for workload in drawn} == {"full"}

@@ -62,7 +62,7 @@ def draw_guided_workloads(
     definition, drawn, left = file.definition, list[Workload](), input_rules.GUIDED_ELEMENTS
     specs = (*definition.tensor_inputs.values(), *definition.outputs.values())
     most = input_rules.NEAR_ELEMENTS_INTERPRETED if interpreted else left
-    count = 1 if interpreted else input_rules.GUIDED_SHAPES
+    count = 1 if interpreted else input_rules.GUIDED_SHAPES[device]
     most_of = {} if device == "cpu" and not interpreted else _largest_sizes(file, judged, axes, interpreted)
     targets = list(_list_targets(definition, axes, (*judged, *others), sizes, chance))
     for target in sorted(chance.sample(targets, len(targets)), key=lambda target: target.rank):

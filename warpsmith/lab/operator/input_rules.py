@@ -125,8 +125,9 @@ times slower. Chosen."""
 DRAWN_DISTRIBUTIONS: Final = 5
 """Adversarial distributions, drawn for each judgement, at a drawn shape. Chosen to bound a judgement's time."""
 
-GUIDED_SHAPES: Final = 8
-"""Shapes that a judgement draws at the numbers of the version's source. Chosen to bound its time."""
+GUIDED_SHAPES: Final[Mapping[str, int]] = {"cpu": 8, "cuda": 3}
+"""Shapes that a judgement draws at the numbers of the version's source, by device. Chosen to bound its time: on a
+GPU many kernels are compiled anew for each."""
 
 GUIDED_ELEMENTS: Final = 1 << 23
 """Elements of all of them together, without the first one. Chosen to bound a judgement's time."""
