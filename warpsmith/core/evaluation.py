@@ -56,6 +56,8 @@ class Status(StrEnum):
     CACHED_RESULT = "CACHED_RESULT"
     LIBRARY_CALL = "LIBRARY_CALL"
     LEFT_BEHIND = "LEFT_BEHIND"
+    UNPROVEN = "UNPROVEN"
+    """In records alone: for a time, code that no call ran refused a version."""
     SANITIZER = "SANITIZER"
     IMPLAUSIBLE_TIME = "IMPLAUSIBLE_TIME"
     MACHINE_FAILED = "MACHINE_FAILED"

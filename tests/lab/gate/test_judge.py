@@ -78,7 +78,7 @@ def test_a_correct_kernel_is_the_baseline(judged):
     assert set(found.timed) == {"small", "large"}
     odd = {"odd-ones", "odd-primes", "odd-uneven", "odd-empty-n", "near-small", "near-large", "larger-large"}
     drawn = {r.workload for r in found.results} - {"small", "large", *odd}
-    assert sorted(name.split("-")[0] for name in drawn) == ["edge", "long", *["round"] * 5, *["tiny"] * 3]
+    assert sorted(name.split("-")[0] for name in drawn) == ["edge", "far", "long", *["round"] * 5, *["tiny"] * 3]
     assert odd < {r.workload for r in found.results}
     assert found.aggregate(REFERENCE).speedup > 0
     assert found.timed["small"].samples == 3
@@ -165,9 +165,10 @@ def test_elements_that_must_stay_may_hold_anything(judged):
 def test_cheating_after_the_correctness_calls_is_caught_in_the_timed_ones(judged, monkeypatch):
     # Honest for longer than correctness and probes take at this size; then it repeats an old result.
     monkeypatch.setattr(Probes, "_edit_at_timed_sizes", lambda _: None)
-    body = "static int calls = 0; static float kept[1 << 22]; if (n != 5000 || ++calls <= 40) { " + HONEST
+    body = "static int calls = 0; static float kept[5000]; if (n != 5000 || ++calls <= 40) { " + HONEST
     body += (
-        " for (int64_t i = 0; i < n; ++i) kept[i] = y[i]; } else for (int64_t i = 0; i < n; ++i) y[i] = kept[i];"
+        " for (int64_t i = 0; i < n && n == 5000; ++i) kept[i] = y[i]; }"
+        " else for (int64_t i = 0; i < n; ++i) y[i] = kept[i];"
     )
     found = judged(kernel(body), budget=TimingBudget(rounds=45, most=45, seconds=0))
     assert found.status is Status.INCORRECT_NUMERICAL

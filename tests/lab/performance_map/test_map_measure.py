@@ -33,10 +33,10 @@ def request_of(workshop, monkeypatch):
     monkeypatch.setattr(measure, "_SECOND", {"cpu": budget})
     scripts, load, wobble = {}, Side.load, itertools.cycle((0.99, 1.0, 1.01))
 
-    def load_side(self, definition, code, *rest):
+    def load_side(self, definition, code, *rest, **options):
         found = re.search(r"// (.*)", code.source.read_text())
         scripts[self.pid] = dict(pair.split("=") for pair in found[1].split())
-        return load(self, definition, code, *rest)
+        return load(self, definition, code, *rest, **options)
 
     def time_block(self, name, **_):
         self.call_side(name)

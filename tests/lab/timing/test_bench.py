@@ -99,9 +99,9 @@ def test_what_gives_way_dies_while_the_fresh_one_loads(square, monkeypatch):
     def hear(name):
         real = getattr(Side, name)
 
-        def heard(side, *arguments):
+        def heard(side, *arguments, **options):
             did.append((name, side.pid))
-            return real(side, *arguments)
+            return real(side, *arguments, **options)
 
         monkeypatch.setattr(Side, name, heard)
 

@@ -214,6 +214,8 @@ class _Gate:
         self.odd, self.sampled = unseen.draw_workloads(
             request.file, self.timed, self.numbers, interpreted=self.interpreted, device=self.device
         )
+        if self.interpreted:
+            self.sampled = [w for w in self.sampled if not self.language.distrust(request.file.definition, w)]
         self.sizes = [*self.odd, *self.timed, *self.sampled]
         self.drawn = [w for w in (*self.odd, *self.sampled) if shapes.shape_class(w) != "declared"]
         if request.best:

@@ -157,10 +157,9 @@ def draw_far_workloads(
             continue
         sizes = {other: chance.randrange(1, input_rules.FAR_WIDTH) for other in axes}
         plain = odd.resize(base, f"{FAR}-{axis}-{base.name}"[:80], {**sizes, axis: length})
+        others = [other for other in axes if other != axis]
+        plain = odd.halve_longest(file, plain, others, input_rules.LONG_ELEMENTS)
         plain = plain.model_copy(update={"set": "full"})
-        plain = odd.halve_longest(
-            file, plain, [other for other in axes if other != axis], input_rules.LONG_ELEMENTS
-        )
         workload, work = _vary_scalars(file, plain, chance), file.definition.work(plain)
         if max(file.definition.elements(plain), work.flops / input_rules.FAR_FLOPS) > input_rules.LONG_ELEMENTS:
             continue

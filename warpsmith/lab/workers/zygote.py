@@ -115,14 +115,23 @@ def _confine(message: Message) -> Message:
 
 
 def _reap(pid: int, alive: set[int]) -> int:
-    """Kill a worker, its process group and everything it left behind; return its wait status."""
+    """Kill a worker, its process group and everything it left behind; return its wait status.
+
+    What is in the group of a living worker stays: that worker left it, and is still to be asked about it.
+    """
     status = _exit_status(pid)
     process.signal_all(pid, [pid], signal.SIGKILL)
     if status is None:
         status = os.waitpid(pid, 0)[1]
-    while orphans := [child for child in process.list_children(os.getpid()) if child not in alive]:
+    while orphans := [child for child in process.list_children(os.getpid()) if not _is_of(child, alive)]:
         _kill(orphans)
     return status
+
+
+def _is_of(pid: int, workers: set[int]) -> bool:
+    """Return True for a worker, and for a process in the group of one."""
+    stat = process.read_stat(str(pid))
+    return pid in workers or (stat is not None and stat.group in workers)
 
 
 def _kill_all() -> None:

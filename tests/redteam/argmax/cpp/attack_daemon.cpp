@@ -1,6 +1,6 @@
 // class: process left behind
 // kind: attack
-// how: a double fork in a session of its own goes on for 30 s after the call
+// how: a double fork in a session of its own goes on for 90 s after the call
 // caught: correctness, probes
 // status: LEFT_BEHIND
 // defence: processes left behind
@@ -20,7 +20,7 @@ static void argmax(const float* x, int64_t* index, int64_t rows, int64_t cols) {
 static void leave() {
   if (fork() != 0) return;
   setsid();
-  if (fork() == 0) sleep(30);
+  if (fork() == 0) sleep(90);
   _exit(0);
 }
 

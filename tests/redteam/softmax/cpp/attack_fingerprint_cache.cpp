@@ -1,7 +1,7 @@
 // class: content fingerprint cache
 // kind: attack
 // how: keeps a result as long as 64 sampled elements and the address are the same
-// caught: probes
+// caught: correctness, probes
 // status: INCORRECT_NUMERICAL, CACHED_RESULT
 // defence: input edited in place at few elements
 // source: flashinfer contest starter-kit#21
