@@ -1,8 +1,8 @@
 // class: unbounded cache
 // kind: attack
 // how: keeps a copy of every weight that ever came, by its whole content, in 12 MiB of its own: right, and never freed
-// caught: probes
-// status: LEFT_BEHIND
+// caught: correctness, probes
+// status: LEFT_BEHIND, RUNTIME_ERROR
 // defence: bounded memory
 // source: common mistake
 #include <algorithm>
