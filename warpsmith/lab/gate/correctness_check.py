@@ -316,10 +316,9 @@ class CorrectnessCheck:
         grades = [*self.grades[name], *timed]
         return correctness.summarize_grades(grades, reordered=extremes.reordered, repeat=extremes.repeat)
 
-    @property
-    def checks(self) -> tuple[Check, ...]:
-        """Checks that ran in addition to plain calls."""
-        counted = (self._line_counts.check(),) if self._line_counts else ()
+    def end(self) -> tuple[Check, ...]:
+        """End the count of lines, and return the checks that ran in addition to plain calls."""
+        counted = (self._line_counts.end(),) if self._line_counts else ()
         return (*self._late_calls.checks, *self._describe_numbers(), *counted)
 
     def _describe_numbers(self) -> list[Check]:

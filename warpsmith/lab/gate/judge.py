@@ -192,7 +192,7 @@ class _Gate:
                 self.request.file, sides.arenas, solution, self.device, self._fresh_seed, self.interpreted,
                 self.request.take_launches, self.numbers, start_counts(sides))  # fmt: skip
             self._check_correctness(self.correctness)
-            self.trust += [*self.correctness.checks, *unseen.missing_shapes(self.request.file, self.drawn)]
+            self.trust += [*self.correctness.end(), *unseen.missing_shapes(self.request.file, self.drawn)]
             sides.drop(COUNTED)
             self._probe(self.correctness)
             if reason := self._untimed_reason:

@@ -118,7 +118,7 @@ class UnrunLines:
         finally:
             side.pause()
 
-    def check(self) -> Check:
+    def end(self) -> Check:
         """End the count and return its check, which names the lines with code that no graded call ran."""
         try:
             self.look()
