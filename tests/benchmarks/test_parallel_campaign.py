@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -21,14 +20,8 @@ SHORT = SHIPPED / "benchmarks" / "short" / "softmax" / "definition.py"
 
 
 @pytest.fixture
-def benchmark() -> ModuleType:
-    path = SHIPPED / "benchmarks" / "parallel_campaign.py"
-    spec = importlib.util.spec_from_file_location("parallel_campaign", path)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def benchmark(load_benchmark) -> ModuleType:
+    return load_benchmark("parallel_campaign")
 
 
 def run(benchmark: ModuleType, out: Path, *words: str) -> list[dict[str, Any]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import sys
 import time
 from pathlib import Path
@@ -11,18 +10,10 @@ from types import ModuleType
 
 import pytest
 
-from warpsmith.project import SHIPPED
-
 
 @pytest.fixture
-def benchmark() -> ModuleType:
-    path = SHIPPED / "benchmarks" / "ranks_trial.py"
-    spec = importlib.util.spec_from_file_location("ranks_trial", path)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def benchmark(load_benchmark) -> ModuleType:
+    return load_benchmark("ranks_trial")
 
 
 def test_the_edit_fits_the_example(benchmark: ModuleType):

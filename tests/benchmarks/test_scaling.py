@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -10,19 +9,12 @@ from types import ModuleType
 
 import pytest
 
-from warpsmith.project import SHIPPED
-
 TINY = "--eager --layers 1 --width 32 --heads 2 --batch 2 --context 16 --vocabulary 300"
 
 
 @pytest.fixture(scope="module")
-def scaling() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("scaling", SHIPPED / "benchmarks" / "scaling.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def scaling(load_benchmark) -> ModuleType:
+    return load_benchmark("scaling")
 
 
 def run(scaling: ModuleType, out: Path, *words: str) -> int:
