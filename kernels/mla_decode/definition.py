@@ -138,9 +138,14 @@ def magnitude(
 def extra(
     query: torch.Tensor, cache: torch.Tensor, lengths: torch.Tensor, scale: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """An error of a score moves its weight by as much; a weight may be rounded to bfloat16, 2^16 roundoffs of float32."""
+    """An error of a score moves its weight by as much; a weight may be rounded to bfloat16, 2^16 roundoffs of float32,
+    or to float16, where one below 2^-25 of the largest is zero."""
     largest = _largest(query, cache, lengths, scale)
-    return (2.0**16 + 4 * largest[..., None]).expand(*largest.shape, LATENT), torch.zeros_like(largest)
+    weighed, _ = magnitude(query, cache, lengths, scale)
+    _, seen = _scores(query, cache, lengths, scale)
+    sums = seen.to(weighed.dtype) @ cache[:, None, :, :LATENT].to(weighed.dtype).abs()
+    lost = sums / (2 * weighed.clamp(min=1e-30))
+    return 2.0**16 + 4 * largest[..., None] + lost, torch.zeros_like(largest)
 
 
 def flashmla(

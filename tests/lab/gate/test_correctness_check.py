@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -10,7 +11,10 @@ from warpsmith.core import gate_rules
 from warpsmith.core.evaluation import Status
 from warpsmith.lab.gate.correctness_check import CorrectnessCheck
 from warpsmith.lab.operator import input_rules
+from warpsmith.lab.operator.definition_file import load_definition
 from warpsmith.lab.operator.inputs import ADVERSARIAL, MASKED, MASKED_ALONG, UNMIXED
+
+REPOSITORY = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize(
@@ -103,3 +107,16 @@ def test_a_plain_call_that_nearly_passes_is_made_again_on_new_inputs(near, calls
     check._grade_call(session, "normal")
     assert (len(made), filled) == (calls, [1] * (calls - 1))
     assert [grade.number for grade in check.grades["one"]] == [calls]
+
+
+def test_a_call_is_guessed_at_a_part_of_an_axis_that_callers_choose(monkeypatch):
+    """A cache's `context` is not shorter than its `least`, so a shorter one has no lengths to draw."""
+    file = load_definition(REPOSITORY / "kernels" / "mla_decode" / "definition.py")
+    check = CorrectnessCheck(file, None, None, "cpu", lambda: 1)
+    shortened = []
+    session = SimpleNamespace(fill_inputs=lambda **_: None, call_side=lambda _: 1.0)
+    monkeypatch.setattr(check, "open_session", lambda workload: shortened.append(workload) or session)
+    base = file.definition.workloads[0]
+    guided = base.model_copy(update={"axes": {**base.axes, "batch": 640}})
+    assert check._guess_seconds(guided) == input_rules.GUIDED_PART
+    assert [each.axes for each in shortened] == [{**guided.axes, "batch": 640 // input_rules.GUIDED_PART}]

@@ -62,6 +62,16 @@ def test_a_rounded_factor_of_a_row_is_honest(value: torch.Tensor) -> None:
         assert describe(output, value.double() * factor.double(), "bfloat16") == ""
 
 
+@pytest.mark.parametrize("distinct", [5, 40, 200])
+def test_ties_are_rounded_alike(distinct: int) -> None:
+    for seed in range(20):
+        generator = torch.Generator().manual_seed(seed)
+        few = torch.rand(distinct, generator=generator)
+        often = torch.randint(distinct, (70001,), generator=generator) * torch.rand(70001, generator=generator)
+        value = few[often.long()]
+        assert describe(value.bfloat16(), value, "bfloat16") == ""
+
+
 @pytest.mark.parametrize("shape", [(64, 256), (1, 16384), (16384,), (8, 2048), (4096, 4)])
 def test_any_shape_and_direction(shape: tuple[int, ...]) -> None:
     value = torch.randn(shape, generator=torch.Generator().manual_seed(1))

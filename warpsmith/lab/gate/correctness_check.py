@@ -17,7 +17,7 @@ from warpsmith.core.port.check import KernelLaunch
 from warpsmith.core.trust import Check
 from warpsmith.errors import BadDefinition, MachineFailed
 from warpsmith.lab.gate.late_calls import LateCalls
-from warpsmith.lab.grading import correctness, planted_values, rounding, rows, shapes
+from warpsmith.lab.grading import correctness, free_axes, planted_values, rounding, rows, shapes
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.instrumented.counted_build import COUNTED, UnrunLines
 from warpsmith.lab.operator import input_rules
@@ -186,8 +186,9 @@ class CorrectnessCheck:
         return bool(self.grades[workload.name])
 
     def _guess_seconds(self, workload: Workload) -> float:
-        """Return how long a call would take, by one at a part of its longest axis; 0 if that is no long time."""
-        axis = max(workload.axes, key=lambda name: workload.axes[name])
+        """Return how long a call would take, by one at a part of its longest axis that callers choose; 0 if that is
+        no long time."""
+        axis = max(free_axes.drawable_axes(self._file), key=lambda name: workload.axes[name])
         length = workload.axes[axis] // input_rules.GUIDED_PART
         if not length or self._file.inputs is not None:
             return 0.0
