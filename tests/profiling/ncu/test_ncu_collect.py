@@ -287,6 +287,12 @@ def test_counters_that_are_closed_to_this_user(ncu, tmp_path, monkeypatch, param
     assert "no GPU" in ncu_collect.unavailable_reason()
 
 
+def test_no_reader_of_reports(ncu, monkeypatch):
+    ncu("")
+    monkeypatch.setattr(ncu_collect.ncu_report.importlib.util, "find_spec", lambda _: None)
+    assert "ncu-report is not installed" in ncu_collect.unavailable_reason()
+
+
 @pytest.mark.gpu
 def test_a_real_program(tmp_path):
     why = ncu_collect.unavailable_reason()

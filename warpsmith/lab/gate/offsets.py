@@ -105,10 +105,13 @@ def _bytes_needed(file: DefinitionFile, workload: Workload) -> int:
 
 @contextlib.contextmanager
 def _exclusive_memory() -> Iterator[None]:
-    """Hold this user's lock on long calls, of which two together would leave a GPU without memory."""
+    """Hold this user's lock on long calls of a GPU, of which two together would leave it without memory."""
+    import torch
+
     folder = user_state_folder()
     folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / "long-calls.lock", timeout=2 * input_rules.OFFSET_WAIT_SECONDS)
+    gpu = torch.cuda.get_device_properties(torch.cuda.current_device()).uuid
+    lock = FileLock(folder / f"long-calls-{gpu}.lock", timeout=2 * input_rules.OFFSET_WAIT_SECONDS)
     with contextlib.suppress(Timeout):
         lock.acquire()
     try:

@@ -19,6 +19,7 @@ from warpsmith import counter_access, files
 from warpsmith.errors import MachineLacks, MissingInput, SolutionFailed, TimedOut, WarpsmithError
 from warpsmith.languages.shared import tool
 from warpsmith.profiling.ncu import metrics as ncu_metrics
+from warpsmith.profiling.ncu import report as ncu_report
 
 SUFFIX = ".ncu-rep"
 """File suffix of reports."""
@@ -148,9 +149,14 @@ def find_ncu() -> str | None:
 
 
 def unavailable_reason() -> str | None:
-    """Return why counters cannot be read on this machine; None if no reason is known without trying."""
+    """Return why counters cannot be read on this machine; None if no reason is known without trying.
+
+    To collect them may take minutes, so what reads them is looked for first.
+    """
     if find_ncu() is None:
         return _missing_message()
+    if lacks := ncu_report.missing_reader():
+        return lacks
     if not _DRIVER.exists():
         return "This machine has no GPU that NVIDIA's driver reports: profile on one that has."
     try:

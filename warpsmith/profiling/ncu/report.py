@@ -59,6 +59,13 @@ def read_ncu_report(path: Path, project_root: Path | None = None) -> Counters:
     )
 
 
+def missing_reader() -> str:
+    """Return why no report can be read on this machine; empty if one can."""
+    if importlib.util.find_spec("ncu_report") is None:
+        return f"ncu-report is not installed: run `{install_command('ncu')}`."
+    return ""
+
+
 def read_raw_launches(path: Path, *, samples: bool = False) -> list[dict[str, Any]]:
     """Return the launches of a report as `ncu_dump` describes them.
 
@@ -104,8 +111,8 @@ def _head(path: Path) -> bytes:
 def _dump(path: Path, *, is_report: bool, samples: bool) -> list[dict[str, Any]]:
     """Return the launches that `ncu_dump` prints, from a process
     of its own, because a damaged report may crash it."""
-    if importlib.util.find_spec("ncu_report") is None:
-        raise MachineLacks(f"ncu-report is not installed: run `{install_command('ncu')}`.")
+    if lacks := missing_reader():
+        raise MachineLacks(lacks)
     names = [*readable_metrics(), _DEVICE, *_CAPABILITY, *_GRID, *_BLOCK]
     # -P keeps the script's folder off the import path: it has modules with common names.
     command = [sys.executable, "-P", ncu_dump.__file__, str(path.resolve())]
