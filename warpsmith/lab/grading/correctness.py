@@ -405,7 +405,7 @@ def differing_output(first: dict[str, torch.Tensor], second: dict[str, torch.Ten
     """Return the name of the first output that differs in a bit; empty if none does."""
     import torch
 
-    return next((name for name in first if not torch.equal(_bits(first[name]), _bits(second[name]))), "")
+    return next((name for name in first if not torch.equal(as_bits(first[name]), as_bits(second[name]))), "")
 
 
 def _compare_output(
@@ -414,7 +414,7 @@ def _compare_output(
     import torch
 
     bound = truth.bounds[name]
-    if torch.equal(_bits(first), _bits(second)):
+    if torch.equal(as_bits(first), as_bits(second)):
         return 0.0, ""
     parts = split_in_parts(first, second, first if bound is None else bound)
     counts = [_count_differences(*part) for part in parts]
@@ -434,7 +434,7 @@ def _compare_output(
 
 def _count_differences(first: torch.Tensor, second: torch.Tensor, bound: torch.Tensor) -> list[torch.Tensor]:
     """Count elements that differ in a bit, and by more than the bound; and find the largest share of a bound."""
-    differ = _bits(first) != _bits(second)
+    differ = as_bits(first) != as_bits(second)
     if not first.is_floating_point():
         return [differ.sum(), differ.sum(), differ.any() * BEYOND_ANY_BOUND]
     left, right = first.double(), second.double()
@@ -444,7 +444,8 @@ def _count_differences(first: torch.Tensor, second: torch.Tensor, bound: torch.T
     return [(differ & ~both_nan).sum(), (shares > 1.0).sum(), shares.max()]
 
 
-def _bits(tensor: torch.Tensor) -> torch.Tensor:
+def as_bits(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the tensor's elements as integers of their width; the memory is shared if the tensor is contiguous."""
     import torch
 
     integers = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from warpsmith.core.arithmetic.dtype import DTYPES, is_floating
 from warpsmith.core.definition import Workload
+from warpsmith.lab.grading.correctness import as_bits
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
@@ -70,12 +71,14 @@ def plant_numbers(
             values = sorted(value for each in near for value in (each, -each) if low <= value < high)
         if not values or not tensor.numel():
             continue
-        generator = torch.Generator().manual_seed(chance.getrandbits(62))
-        places = _draw_places(tensor.shape, generator, chance).to(tensor.device)
-        # Types of 8 bits cannot be made of lists, nor indexed on every device.
+        generator = torch.Generator(tensor.device).manual_seed(chance.getrandbits(62))
+        places = _draw_places(tensor.shape, generator, chance)
+        # Types of 8 bits cannot be made of lists, nor indexed on every device; integers of their width can.
         wide = torch.tensor(values, dtype=torch.float64 if tensor.dtype.is_floating_point else torch.int64)
-        chosen = wide[torch.randint(len(values), tuple(tensor.shape), generator=generator)].to(tensor.device)
-        planted[name] = chosen.where(places, tensor.to(chosen.dtype)).to(tensor.dtype)
+        bits, chosen = as_bits(tensor).clone(), as_bits(wide.to(tensor.dtype)).to(tensor.device)
+        count = (int(places.sum()),)
+        bits[places] = chosen[torch.randint(len(values), count, generator=generator, device=tensor.device)]
+        planted[name] = bits.view(tensor.dtype)
     return planted
 
 
@@ -96,12 +99,14 @@ def _draw_places(shape: Sequence[int], generator: torch.Generator, chance: rando
     """Mark at most one element in each row along the last axis, or a share of all elements."""
     import torch
 
+    device = generator.device
     if len(shape) < 2 or chance.random() < input_rules.PLANTED_SHARES[0]:
-        return torch.rand(tuple(shape), generator=generator) < input_rules.PLANTED_SHARES[1]
+        return torch.rand(tuple(shape), generator=generator, device=device) < input_rules.PLANTED_SHARES[1]
     rows = math.prod(shape[:-1])
-    columns = torch.randint(shape[-1], (rows, 1), generator=generator)
-    is_used = torch.rand((rows, 1), generator=generator) < input_rules.PLANTED_SHARES[0]
-    return torch.zeros((rows, shape[-1]), dtype=torch.bool).scatter_(1, columns, is_used).view(tuple(shape))
+    columns = torch.randint(shape[-1], (rows, 1), generator=generator, device=device)
+    is_used = torch.rand((rows, 1), generator=generator, device=device) < input_rules.PLANTED_SHARES[0]
+    places = torch.zeros((rows, shape[-1]), dtype=torch.bool, device=device)
+    return places.scatter_(1, columns, is_used).view(tuple(shape))
 
 
 def near_scalars(
