@@ -100,7 +100,7 @@ def few_kernel(
         tile = step // groups
         ahead = tl.minimum(end, (tile + 1) * groups)
         first = (tile * ROWS).to(tl.int32)
-        of_b = b_scales_ptr + first // BLOCK * groups.to(tl.int64)
+        of_b = b_scales_ptr + (first // BLOCK).to(tl.int64) * groups
         sums = ()
         for _ in tl.static_range(PARTS):
             sums = sums + (tl.zeros((ROWS, TOKENS), tl.float32),)
@@ -121,7 +121,7 @@ def few_kernel(
         if one == last:
             for part in tl.static_range(PARTS):
                 mask = inside & (part * TOKENS + token < m)[None, :]
-                tl.store(y_at + part * TOKENS * n.to(tl.int64), sums[part].to(y_ptr.dtype.element_ty), mask=mask)
+                tl.store(y_at + (token[None, :] * 0 + part * TOKENS).to(tl.int64) * n, sums[part].to(y_ptr.dtype.element_ty), mask=mask)
         else:
             slot = 2 * pid + (one == pid).to(tl.int64)
             for part in tl.static_range(PARTS):
@@ -135,7 +135,7 @@ def few_kernel(
                     for other in tl.range(one + 1, last + 1, num_stages=1):
                         total += tl.load(at + 2 * other * PARTS * SIZE, cache_modifier=".cg")
                     mask = inside & (part * TOKENS + token < m)[None, :]
-                    tl.store(y_at + part * TOKENS * n.to(tl.int64), total.to(y_ptr.dtype.element_ty), mask=mask)
+                    tl.store(y_at + (token[None, :] * 0 + part * TOKENS).to(tl.int64) * n, total.to(y_ptr.dtype.element_ty), mask=mask)
         step = ahead
 
 
