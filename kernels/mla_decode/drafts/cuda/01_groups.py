@@ -281,7 +281,7 @@ decode(const __grid_constant__ TensorMap queries, const __grid_constant__ Tensor
       for (int h = 0; h < 2; ++h) {
         most[h] = fmaxf(most[h], of_groups[group ^ 1][row + 8 * h]);
         const float safe = finite(most[h]);
-        old[h] = power(top[h] - safe);
+        old[h] = fabsf(top[h]) == -NOTHING ? 1.0f : power(top[h] - safe);  // a thread's own sum may be zero there
         top[h] = most[h];
         total[h] *= old[h];
         // Weights lie in rows of 64 tokens, swizzled as TMA does.
