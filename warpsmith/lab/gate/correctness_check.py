@@ -186,8 +186,8 @@ class CorrectnessCheck:
         return bool(self.grades[workload.name])
 
     def _guess_seconds(self, workload: Workload) -> float:
-        """Return how long a call would take, by one at a part of its longest axis that callers choose; 0 if that is
-        no long time."""
+        """Return how long a call would take, by one at a part of the longest axis that callers choose; 0 if that
+        is no long time."""
         axis = max(free_axes.drawable_axes(self._file), key=lambda name: workload.axes[name])
         length = workload.axes[axis] // input_rules.GUIDED_PART
         if not length or self._file.inputs is not None:
