@@ -3,9 +3,9 @@
 python benchmarks/language_table.py devlog/softmax/softmax-cutile-h200-20261122/rounds/001 ... --page
 
 Each argument is a round's folder, a record or a final race, of one operator and target each; its representative
-workloads are shown. If a judgement timed the Triton version itself, as the best version that was to be beaten, the last column
-is that paired speedup. Otherwise it is the quotient of both speedups over the reference, each paired in its own
-judgement. Without `--page` the table is printed.
+workloads are shown. If a judgement timed the Triton version itself, as the best version that was to be beaten, the
+last column is that paired speedup. Otherwise it is the quotient of both speedups over the reference, each paired
+in its own judgement. Without `--page` the table is printed.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _timings(evaluation: Evaluation) -> dict[str, Timing]:
 
 
 def _over_triton(evaluation: Evaluation, timing: Timing, other: Timing | None) -> float | None:
-    """Return the paired speedup over the Triton version if there is one, else by both references, if there is one."""
+    """Return the paired speedup over the Triton version, else that by both references; None without either."""
     paired = timing.against(BEST)
     if paired is not None and "/triton/" in (evaluation.provenance.best or ""):
         return paired.speedup

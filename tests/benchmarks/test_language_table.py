@@ -23,7 +23,8 @@ FIRST = SHIPPED / "devlog" / "softmax" / "softmax-cutile-h200-20261122" / "round
 def table(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     path = SHIPPED / "benchmarks" / "language_table.py"
     spec = importlib.util.spec_from_file_location("language_table", path)
-    assert spec and spec.loader
+    assert spec
+    assert spec.loader
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "language_table", module)
     spec.loader.exec_module(module)

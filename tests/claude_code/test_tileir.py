@@ -1,4 +1,4 @@
-"""TileIR's second step in the real Claude Code: a Triton version that stands, and a machine with and without it."""
+"""TileIR's second step in the real Claude Code, on a machine with the back end and on one without it."""
 
 from __future__ import annotations
 
@@ -99,9 +99,10 @@ def test_a_machine_with_the_back_end(tmp_path: Path, work: Path) -> None:
 
     judge = bash("warpsmith judge kernels/scale/tileir/v1.py --check --target b200")
     specialist = Actor("specialist", SPECIALIST, [[tool("Read", file_path=str(path))], copy, [judge], fail])
-    turns = [bash("warpsmith route --target b200 --language TileIR --kernel kernels/scale/triton/v1.py")], [
-        spawn(AGENT, BRIEF)
-    ]
+    turns = (
+        [bash("warpsmith route --target b200 --language TileIR --kernel kernels/scale/triton/v1.py")],
+        [spawn(AGENT, BRIEF)],
+    )
     env = {"PYTHONPATH": str(wheel)}
     done = main(*turns, [text("end")])
     result = run_claude(tmp_path, "take it to TileIR", [specialist, done], *EDIT, cwd=work, env=env)

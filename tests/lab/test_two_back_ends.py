@@ -1,7 +1,7 @@
 """One Triton source as two solutions in one session, each compiled by its own back end.
 
-A stand-in for Triton has both back ends and launches kernels as plain functions: no wheel with TileIR is at hand. It
-shows which worker selects which back end, and says nothing of speed.
+A stand-in for Triton has both back ends and launches kernels as plain functions: no wheel with TileIR is at hand.
+It shows which worker selects which back end, and says nothing of speed.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def file(workshop: Workshop) -> DefinitionFile:
 
 
 @pytest.fixture
-def comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: DefinitionFile) -> Iterator[object]:
+def comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: DefinitionFile) -> object:
     """`comparison({language: source})`: a session with a worker for each."""
     stand_in = tmp_path / "stand-in"
     for name, text in PACKAGE.items():
@@ -124,7 +124,7 @@ def comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: Definition
             session.fill_inputs()
             yield session
 
-    yield compare
+    return compare
 
 
 def test_each_solution_has_its_own_back_end(comparison: Callable[..., object]) -> None:
@@ -153,7 +153,8 @@ def test_the_fallback_is_off_unless_a_version_allows_it(comparison: Callable[...
 
 def test_a_version_that_selects_another_back_end_does_not_load(comparison: Callable[..., object]) -> None:
     switch = 'import os\nos.environ["ENABLE_TILE"] = "0"\n'
-    with pytest.raises(SideFailed, match="Triton compiles with its cuda back end"), comparison(
-        {"tileir": switch + SOURCE}
+    with (
+        pytest.raises(SideFailed, match="Triton compiles with its cuda back end"),
+        comparison({"tileir": switch + SOURCE}),
     ):
         pass

@@ -157,8 +157,8 @@ def parse_architecture(text: str, languages: Sequence[Language]) -> str:
     if not any(support.runs_on(language, name) for language in languages):
         patterns = {pattern for language in languages for pattern in language.architectures}
         oldest = min((pattern for pattern in patterns if pattern.endswith("+")), key=lambda name: int(name[3:-1]))
-        known = sorted(pattern for pattern in patterns if pattern == oldest or not pattern.endswith("+"))
-        readable = [pattern.replace("+", " and newer") for pattern in known]
+        names = sorted(pattern for pattern in patterns if pattern == oldest or not pattern.endswith("+"))
+        readable = [pattern.replace("+", " and newer") for pattern in names]
         raise Misuse(f"Unknown architecture `{text}`; known: {', '.join((*readable, *ARCHITECTURE_NAMES))}.")
     return name
 

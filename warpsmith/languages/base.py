@@ -139,8 +139,8 @@ class Language(ABC):
     aliases: tuple[str, ...] = ()
     """Other spellings by users, in lower case without spaces and punctuation except `+`."""
     written_in: str | None = None
-    """Language of its versions' source, if it is another one that it compiles in a second step: a route has that one
-    written first."""
+    """Language of its versions' source, if it is another one that it compiles in a second step: a route has that
+    one written first."""
     suffix: str
     """Ending of a version's file: `.cpp`, `.py`."""
     targets: tuple[str, ...]

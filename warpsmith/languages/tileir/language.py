@@ -49,8 +49,9 @@ class TileIR(Language):
         """Say in one sentence that the back end is not here, and what does its work; None: it is here."""
         lack = back_end.missing_back_end()
         return lack and (
-            f"{lack} Without it `--language triton` judges the same source by the PTX back end, which loses Tile IR's"
-            " own schedule and its `occupancy`; `--language cutile` keeps that compiler, which loses the source."
+            f"{lack} Without it `--language triton` judges the same source by the PTX back end, which loses Tile"
+            " IR's own schedule and its `occupancy`; `--language cutile` keeps that compiler, which loses the"
+            " source."
         )
 
     def distrust(self, definition: Definition, workload: Workload) -> str | None:
@@ -84,17 +85,21 @@ class TileIR(Language):
             BuildFailed: this process compiles with another back end.
         """
         if not has_cuda_device():
-            raise BuildFailed("TileIR has no interpreter, and there is no CUDA device: judge the version in Triton.")
+            raise BuildFailed(
+                "TileIR has no interpreter, and there is no CUDA device: judge the version in Triton."
+            )
         if build.cache is None:
             os.environ.update({back_end.SWITCH: "1", back_end.FALLBACK: "0"})
         elif os.environ.get(back_end.SWITCH) != "1":
             raise BuildFailed(
-                f"TileIR compiles all Triton kernels of a process or none: set {back_end.SWITCH}=1 before the program"
-                " starts."
+                f"TileIR compiles all Triton kernels of a process or none: set {back_end.SWITCH}=1 before the"
+                " program starts."
             )
         run = TRITON.load(build, definition)
         if (current := back_end.current_back_end()) != back_end.NAME:
-            raise BuildFailed(f"Triton compiles with its {current} back end here, in spite of {back_end.SWITCH}=1.")
+            raise BuildFailed(
+                f"Triton compiles with its {current} back end here, in spite of {back_end.SWITCH}=1."
+            )
         return run
 
     def suppress_launches(self) -> AbstractContextManager[None]:
@@ -118,7 +123,9 @@ class TileIR(Language):
 
     def inspect(self, source: Path, definition: Definition, arch: str) -> tuple[Resources, ...]:
         """Raise MachineLacks: no release of the back end was tried without a device."""
-        raise MachineLacks("TileIR compiles at the first call on a GPU: inspect the version in Triton, or judge it.")
+        raise MachineLacks(
+            "TileIR compiles at the first call on a GPU: inspect the version in Triton, or judge it."
+        )
 
 
 LANGUAGE = TileIR()
