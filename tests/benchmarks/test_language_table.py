@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -20,15 +19,8 @@ FIRST = SHIPPED / "devlog" / "softmax" / "softmax-cutile-h200-20261122" / "round
 
 
 @pytest.fixture
-def table(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    path = SHIPPED / "benchmarks" / "language_table.py"
-    spec = importlib.util.spec_from_file_location("language_table", path)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "language_table", module)
-    spec.loader.exec_module(module)
-    return module
+def table(load_benchmark: Callable[[str], ModuleType]) -> ModuleType:
+    return load_benchmark("language_table")
 
 
 def test_page_has_the_table_of_its_records(table: ModuleType) -> None:
