@@ -356,3 +356,15 @@ def test_the_commands_say_what_is_not_judged(project, judged):
     assert "a port campaign: passed last: triton/v1" in status
     assert json.loads(call("status", "--json").output)["port"] is True
     assert campaign.manifest.minimum_gain is None
+
+
+def test_the_outcome_of_a_wrong_version_says_why(project, judged):
+    judged["v1"] = "ROLLBACK"
+    call("start", OP, "--target", "mi300x", "--language", "triton")
+    (project.kernels / OP / "triton").mkdir()
+    (project.kernels / OP / "triton" / "v1.py").write_text("def run(x):\n    return x\n")
+    verdict = call("judge", "kernels/double/triton/v1.py").output
+    line = call("evaluate").output.splitlines()[0]
+    assert line.startswith("ROLLBACK: ")
+    assert line in verdict
+    assert "speed" not in line

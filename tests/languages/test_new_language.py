@@ -139,7 +139,7 @@ def test_it_is_listed_with_its_agent_and_its_answer(project: Path):
         "print(json.dumps([languages.names(), languages.agent_names(), ANSWERS['toy-specialist']]))"
     )
     names, agents, answer = json.loads(run(project, "-c", code).stdout)
-    assert names == ["cpp", "cuda", "cutedsl", "cutile", "flydsl", "hip", "toy", "triton"]
+    assert names == ["cpp", "cuda", "cutedsl", "cutile", "flydsl", "hip", "tileir", "toy", "triton"]
     assert "toy-specialist" in agents
     assert answer == "version"
 

@@ -65,3 +65,10 @@ def test_blocks_get_smaller_where_no_warps_help():
     assert "2048 threads" in advice(at(32, obstacle="has 2048 threads"), at(64, obstacle="more"))[0]
     assert advice(at(4, spill_bytes=8), at(2, spill_bytes=64))[0].startswith("smaller blocks: registers spill")
     assert advice(at(4, resident_warps=4))[0].startswith("smaller blocks: no more than 4 of 32")
+
+
+def test_spills_are_those_of_a_setting_that_launches():
+    launches, spills = advice(at(4, obstacle="too many"), at(2, spill_bytes=120), at(8, spill_bytes=160))[1:]
+    assert launches.startswith("num_warps 8: launches")
+    assert spills.startswith("smaller blocks: registers spill")
+    assert "120 bytes" in spills

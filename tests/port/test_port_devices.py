@@ -49,3 +49,8 @@ def test_other_languages_are_refused():
     assert "cuda" in languages.names()
     with pytest.raises(Misuse, match="compiles: flydsl, hip, triton"):
         require_portable("cuda")
+
+
+def test_an_architecture_of_another_vendor_is_named(here):
+    with pytest.raises(Misuse, match="not compiled for `sm_90`; there are: gfx942, gfx950"):
+        devices.parse_devices(here, "sm_90", require_portable("flydsl").port_architectures())

@@ -119,14 +119,14 @@ def plan_route(request: RouteRequest, agents: Collection[str], languages: Sequen
     language, alternatives = _choose(request, agents, by_name)
     notes = [f"{other.title} would do as well: {_availability(other, agents)}." for other in alternatives]
     notes = [*_warnings(request.architecture, by_name.get(request.language or ""), language, languages), *notes]
-    step = RouteStep(
-        language.agent,
-        language.name,
-        _todo(language, task, request.language if request.kernel == UNKNOWN_KERNEL else request.kernel, by_name),
-        language.agent in agents,
-        language.fallback,
-    )
-    return Route((step,), tuple(notes))
+    kernel = request.language if request.kernel == UNKNOWN_KERNEL else request.kernel
+    steps = []
+    source = by_name.get(language.written_in or "")
+    if source is not None and kernel not in (source.name, language.name):
+        steps.append(_step(source, task, kernel, by_name, agents))
+        kernel = source.name
+    steps.append(_step(language, task, kernel, by_name, agents))
+    return Route(tuple(steps), tuple(notes))
 
 
 def parse_task(text: str, entries: Mapping[str, str] | None = None) -> str:
@@ -139,17 +139,12 @@ def parse_task(text: str, entries: Mapping[str, str] | None = None) -> str:
 
 
 def parse_language(text: str, languages: Sequence[Language]) -> str:
-    """Return the language that a user means; raises Misuse, with the nearest one for some that nobody writes."""
+    """Return the language that a user means; raises Misuse."""
     names = {
         key: language.name
         for language in languages
         for key in (_key(language.name), _key(language.title), *language.aliases)
     }
-    reasons = [
-        reason for language in languages for word, reason in language.unwritten.items() if word in _key(text)
-    ]
-    if reasons and _key(text) not in names:
-        raise Misuse(reasons[0])
     titles = sorted(f"{language.name} ({language.title})" for language in languages)
     return _look_up("language", text, names, titles)
 
@@ -160,8 +155,10 @@ def parse_architecture(text: str, languages: Sequence[Language]) -> str:
     sm = re.fullmatch(r"(?:sm|compute)_?([0-9]{2,3})[a-z]?", key)
     name = f"sm_{sm[1]}" if sm else ARCHITECTURE_NAMES.get(key, key)
     if not any(support.runs_on(language, name) for language in languages):
-        patterns = sorted({pattern for language in languages for pattern in language.architectures})
-        readable = [pattern.replace("+", " and newer") for pattern in patterns]
+        patterns = {pattern for language in languages for pattern in language.architectures}
+        oldest = min((pattern for pattern in patterns if pattern.endswith("+")), key=lambda name: int(name[3:-1]))
+        names = sorted(pattern for pattern in patterns if pattern == oldest or not pattern.endswith("+"))
+        readable = [pattern.replace("+", " and newer") for pattern in names]
         raise Misuse(f"Unknown architecture `{text}`; known: {', '.join((*readable, *ARCHITECTURE_NAMES))}.")
     return name
 
@@ -190,6 +187,14 @@ def _choose(
     return first, [language for language in proposed if language is not first]
 
 
+def _step(
+    language: Language, task: str, kernel: str | None, languages: Mapping[str, Language], agents: Collection[str]
+) -> RouteStep:
+    """Return the step in which a language's agent writes a version, from a kernel if there is one."""
+    todo = _todo(language, task, kernel, languages)
+    return RouteStep(language.agent, language.name, todo, language.agent in agents, language.fallback)
+
+
 def _todo(language: Language, task: str, kernel: str | None, languages: Mapping[str, Language]) -> str:
     """Describe the work on a kernel in a language."""
     other = languages.get(kernel or "")
@@ -206,6 +211,8 @@ def _warnings(
     warnings = []
     if architecture and requested is not None and requested is not language:
         warnings.append(support.describe_nearest(requested, architecture, languages))
+    if remark := language.remark():
+        warnings.append(remark)
     if architecture and architecture.startswith(support.AMD_PREFIX):
         warnings.append(support.amd_advice(architecture))
     return warnings

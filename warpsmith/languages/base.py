@@ -138,9 +138,9 @@ class Language(ABC):
     """Its name in prose: `C++`."""
     aliases: tuple[str, ...] = ()
     """Other spellings by users, in lower case without spaces and punctuation except `+`."""
-    unwritten: Mapping[str, str] = MappingProxyType({})
-    """Languages that nobody writes in the lab and to which this one is the nearest: a word of users' spellings, in
-    the form of `aliases`, to the reason and what is near, in one sentence."""
+    written_in: str | None = None
+    """Language of its versions' source, if it is another one that it compiles in a second step: a route has that
+    one written first."""
     suffix: str
     """Ending of a version's file: `.cpp`, `.py`."""
     targets: tuple[str, ...]
@@ -177,6 +177,10 @@ class Language(ABC):
 
     def distrust(self, definition: Definition, workload: Workload) -> str | None:
         """Say in one sentence why an interpreter's result proves nothing at this workload; None: it does."""
+        return None
+
+    def remark(self) -> str | None:
+        """Say in one sentence what a user who is sent to it must know on this machine; None: nothing."""
         return None
 
     @abstractmethod

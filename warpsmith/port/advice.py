@@ -24,8 +24,8 @@ def advise_constants(
     launchable = [figures for figures in (own, *changed) if not figures.obstacle]
     if not launchable:
         yield f"smaller blocks: no tried setting launches, {own.obstacle}"
-    elif all(figures.spill_bytes for figures in launchable):
-        yield f"smaller blocks: registers spill at every tried setting, {own.spill_bytes} bytes a thread here"
+    elif least := min(figures.spill_bytes for figures in launchable):
+        yield f"smaller blocks: registers spill at every setting that launches, {least} bytes a thread or more"
     elif not better and most_warps and 0 < (own.resident_warps or 0) < _LOW * most_warps:
         yield f"smaller blocks: no more than {own.resident_warps} of {most_warps} resident warps, by {own.limit}"
 

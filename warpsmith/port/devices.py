@@ -41,6 +41,8 @@ def find_device(project: Project, name: str, architectures: Sequence[str]) -> Po
         page = hardware.find_page_by_isa(project, arch)
         return PortDevice(arch, page.target.id if page else None, _limits(page))
     kinds = hardware.list_targets(project)
+    if name not in kinds and hardware.find_page_by_isa(project, name):
+        raise Misuse(f"Versions are not compiled for `{name}`; there are: {', '.join(architectures)}.")
     if name not in kinds:
         raise Misuse(
             f"Unknown target `{name}`; write an architecture ({', '.join(architectures)}) or a device kind"

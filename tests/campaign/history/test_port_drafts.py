@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from warpsmith import project as projects
-from warpsmith.campaign.history.drafts import find_port_version
+from warpsmith.campaign.history.drafts import find_port_version, list_port_versions
 from warpsmith.errors import MissingInput, Misuse
 
 
@@ -39,3 +39,9 @@ def test_versions_and_drafts(project, name, path):
 def test_names_without_a_file(project, name, error, words):
     with pytest.raises(error, match=words):
         find_port_version(project, "double", name)
+
+
+def test_every_name_of_a_language(project):
+    assert list_port_versions(project, "double", "triton") == ["triton/v3"]
+    assert list_port_versions(project, "double", "flydsl") == ["flydsl/01_rows"]
+    assert list_port_versions(project, "double", "hip") == []

@@ -73,6 +73,22 @@ def test_a_kernels_file(shipped: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     )
 
 
+def test_tileir_is_a_second_step_of_a_triton_kernel(
+    shipped: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    first, second, remark = told(monkeypatch, capsys, "--language", "Triton (Tile-IR)", "--target", "b200")
+    assert first == "1. warpsmith:triton-specialist: write a Triton kernel"
+    assert second.startswith("2. not there yet, tileir-specialist: write a TileIR solution, from the existing one")
+    assert "`--language triton` judges the same source" in remark
+    assert "`--language cutile` keeps that compiler" in remark
+    (shipped / "gelu.py").write_text("import triton\n")
+    lines = told(monkeypatch, capsys, "--language", "TileIR", "--arch", "sm_120", "--kernel", "gelu.py")
+    assert lines[0].startswith("1. not there yet, tileir-specialist")
+    lines = told(monkeypatch, capsys, "--language", "TileIR", "--target", "h200")
+    assert lines[0] == "1. warpsmith:triton-specialist: write a Triton kernel"
+    assert "does not run on sm_90" in lines[1]
+
+
 def test_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     route = json.loads("\n".join(told(monkeypatch, capsys, "--language", "CuTe DSL", "--json")))
     assert [(step["agent"], step["available"]) for step in route["steps"]] == [("cutedsl-specialist", False)]
@@ -85,7 +101,6 @@ def test_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
         (("--target", "z9"), 2, "Unknown target `z9`; known: a100, b200"),
         (("--target", "b200", "--arch", "sm_90"), 2, "Give --target or --arch, not both"),
         (("--language", "Fortran"), 2, "Unknown language `Fortran`"),
-        (("--language", "Triton (Tile-IR)"), 2, "`--language cutile` reaches the same compiler"),
         (("--task", "deploy"), 2, "Unknown task `deploy`"),
         (("--kernel", "gone.py"), 3, "gone.py does not exist"),
         (("--kernel", "exists"), 2, "`--kernel exists` does not say which language"),

@@ -11,7 +11,7 @@ import typer
 from campaign_kit import NOTHING, OP, evaluation, make_project, profile, use_toys
 from typer.testing import CliRunner, Result
 
-from warpsmith.campaign import rerun, start
+from warpsmith.campaign import drift, rerun, start
 from warpsmith.campaign.evidence.stored_evaluations import StoredEvaluation
 from warpsmith.campaign.history import store
 from warpsmith.campaign.rounds import open_round
@@ -139,3 +139,27 @@ def test_joules_stand_beside_each_other(campaign: store.Campaign) -> None:
 
 def test_an_unknown_record(campaign: store.Campaign) -> None:
     assert isinstance(call("rerun", "nowhere").exception, MissingInput)
+
+
+def test_why_best_versions_are_unknown_stands_once(
+    campaign: store.Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several campaigns may have one best version, and a machine lacks one thing for all."""
+    results = [
+        drift.Drift(solution=name, record=record, differences="torch 1 (here 2)", claim=claim, reason=reason)
+        for name, record, claim, reason in (
+            ("a", "1", Claim.UNKNOWN, "No GPU."),
+            ("a", "2", Claim.UNKNOWN, "No GPU."),
+            ("b", "3", Claim.HOLDS, "as before"),
+        )
+    ]
+    monkeypatch.setattr(drift, "measure_drift", lambda *_: iter(results))
+    done = call("drift", "--target", "cpu")
+    assert done.exit_code == 4
+    *lines, advice = done.stdout.splitlines()
+    assert lines == [
+        "a: UNKNOWN under torch 1 (here 2)",
+        "b: HOLDS under torch 1 (here 2): as before",
+        "UNKNOWN: No GPU.",
+    ]
+    assert "--compiled FOLDER" in advice

@@ -86,4 +86,6 @@ def test_refusals_write_nothing(called, capsys, tmp_path, arguments, code, words
 def test_an_operator_without_a_version(called, capsys, monkeypatch):
     monkeypatch.setattr(choice, "accepted_versions", lambda *_: [])
     assert called("softmax", "--to", "gfx942") == (3, [])
-    assert "--version" in capsys.readouterr().err
+    assert "name one with --version: triton/v1, " in capsys.readouterr().err
+    assert called("mla_decode", "--to", "gfx942") == (3, [])
+    assert "--version: triton/01_split." in capsys.readouterr().err

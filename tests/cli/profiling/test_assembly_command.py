@@ -100,6 +100,10 @@ def test_the_target_sets_the_architecture(run):
         0,
         "shares triton/v1 for sm_90a, in .warpsmith/assembly/shares/triton/v1",
     )
+    code, out, _ = run(version, "--target", "gfx942")
+    assert (code, out.splitlines()[0].partition(",")[0]) == (0, "shares triton/v1 for gfx942")
+    code, _, err = run(version, "--target", "sm_99")
+    assert (code, "Unknown target `sm_99`" in err) == (2, True)
     code, _, err = run(version, "--target", "h200", "--arch", "sm_80")
     assert (code, err) == (2, "warpsmith: --target sets the architecture; omit --arch or --target.\n")
 

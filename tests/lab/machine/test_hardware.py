@@ -124,6 +124,13 @@ def test_an_unknown_target_names_the_known_ones(project: Project) -> None:
         hardware.read_target_page(project, "../hardware/big")
 
 
+def test_an_architecture_in_place_of_a_target_is_named(project: Project) -> None:
+    isa = hardware.read_target_page(project, "big").target.isa
+    with pytest.raises(Misuse, match=f"`{isa}` is an architecture.*has it: big"):
+        hardware.read_target_page(project, isa)
+    assert hardware.find_page_by_isa(project, isa.removesuffix("a")).target.id == "big"
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [

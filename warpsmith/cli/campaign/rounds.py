@@ -216,16 +216,18 @@ def plan_command(
 def evaluate_command(name: CampaignName = None, as_json: Json = False) -> None:
     """EVALUATE: record the outcome of the verdict for the campaign."""
     from warpsmith.campaign.history import store
-    from warpsmith.campaign.rounds import open_round
+    from warpsmith.campaign.rounds import open_round, state
 
     campaign = _find_campaign(name)
     with store.hold_campaign(campaign, "warpsmith evaluate"):
         outcome = open_round.record_outcome(campaign)
+    verdict = state.read_state(campaign).open.verdict
     if as_json:
         console.out_json(outcome)
     else:
         gain = "no gain was measured" if outcome.gain is None else f"gain {outcome.gain:+.1%}"
-        gain = "speed is not judged" if campaign.manifest.port else gain
+        if campaign.manifest.port and verdict:
+            gain = "speed is not judged" if outcome.verdict == "UNTIMED" else verdict.decision.reason
         predicted = f", predicted {outcome.predicted_gain:+.1%}" if outcome.predicted_gain else ""
         console.out(f"{outcome.verdict}: {gain}{predicted}")
         best = "passed last" if campaign.manifest.port else "best"

@@ -13,6 +13,7 @@ from warpsmith.cli.options import Json, Target
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from warpsmith.campaign.drift import Drift
     from warpsmith.core.evaluation import Evaluation
     from warpsmith.core.evidence import Older, Standing
     from warpsmith.ledger.store import Ledger
@@ -121,23 +122,36 @@ def evidence_drift_command(
 
     project = find_project()
     chosen = target or hardware.require_local_target(project).id
-    drifts = []
+    drifts, lines = [], set()
     with console.progress() as tell:
         for result in drift.measure_drift(project, chosen, tell):
             drifts.append(result)
-            if not as_json:
-                console.out(f"{result.solution}: {result.claim} under {result.differences}: {result.reason}")
-            else:
+            if as_json:
                 console.out_line_json(result)
+            elif (line := _drift_line(result)) not in lines:  # several campaigns may have one best version
+                lines.add(line)
+                console.out(line)
+    claims = {result.claim for result in drifts}
     if drifts:
         pages.render_all(project)
-    elif not as_json:
+    if not as_json and not drifts:
         console.out(f"no best version on {chosen} was judged under other libraries")
-    claims = {result.claim for result in drifts}
+    if not as_json and Claim.UNKNOWN in claims:
+        for reason in dict.fromkeys(result.reason for result in drifts if result.claim is Claim.UNKNOWN):
+            console.out(f"UNKNOWN: {reason}")
+        console.out("Without a device, --compiled FOLDER compares what two releases of a compiler make of them.")
     if claims & {Claim.WEAKER, Claim.REFUTED}:
         raise typer.Exit(SolutionFailed.exit_code)
     if Claim.UNKNOWN in claims:
         raise typer.Exit(MachineFailed.exit_code)
+
+
+def _drift_line(result: Drift) -> str:
+    """Return the line of one version; why one is UNKNOWN stands once below all."""
+    from warpsmith.core.evidence import Claim
+
+    reason = "" if result.claim is Claim.UNKNOWN else f": {result.reason}"
+    return f"{result.solution}: {result.claim} under {result.differences}{reason}"
 
 
 def _compare_compiled(folder: Path, target: str | None, as_json: bool) -> None:

@@ -94,7 +94,7 @@ def _choose_versions(project: Project, op: str, name: str, language: str) -> lis
         MissingInput: none was accepted yet, or the named one has no file.
         Misuse: the name is none of a version.
     """
-    from warpsmith.campaign.history.drafts import find_port_version
+    from warpsmith.campaign.history.drafts import find_port_version, list_port_versions
     from warpsmith.lab.machine import hardware
     from warpsmith.use import choice
 
@@ -106,9 +106,9 @@ def _choose_versions(project: Project, op: str, name: str, language: str) -> lis
     if name:
         return [(find_port_version(project, op, name), standing.get(name))]
     if not standing:
-        raise MissingInput(
-            f"No {language} version of {op} was accepted yet; name one with --version, such as `{language}/v1`."
-        )
+        names = ", ".join(list_port_versions(project, op, language))
+        advice = f"name one with --version: {names}" if names else "and there is neither a version nor a draft"
+        raise MissingInput(f"No {language} version of {op} was accepted yet; {advice}.")
     return [(find_port_version(project, op, each), target) for each, target in standing.items()]
 
 

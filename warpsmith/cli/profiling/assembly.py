@@ -9,7 +9,7 @@ import typer
 
 from warpsmith.cli import console
 from warpsmith.cli.campaign.version import File
-from warpsmith.cli.options import Json, Target
+from warpsmith.cli.options import Json
 from warpsmith.errors import Misuse
 
 if TYPE_CHECKING:
@@ -24,7 +24,9 @@ def assembly_command(
         str | None,
         typer.Option(help="Architecture such as `sm_90a`, `gfx942` or `native`; by default this machine's."),
     ] = None,
-    target: Target = None,
+    target: Annotated[
+        str | None, typer.Option(help="Device kind, the id of a hardware page, or an architecture as for --arch.")
+    ] = None,
     workload: Annotated[
         list[str] | None, typer.Option(help="Workload, repeatable; by default the representative ones.")
     ] = None,
@@ -47,6 +49,8 @@ def assembly_command(
     project = find_project()
     if arch and target:
         raise Misuse("--target sets the architecture; omit --arch or --target.")
+    if target and target not in hardware.list_targets(project) and hardware.find_page_by_isa(project, target):
+        arch, target = target, None
     if target:
         device = hardware.read_target_page(project, target).target
         arch = device.isa if device.kind == "gpu" else None

@@ -82,6 +82,10 @@ def read_target_page(project: Project, target: str) -> HardwarePage:
     """
     targets = list_targets(project)
     if target not in targets:
+        if page := find_page_by_isa(project, target):
+            raise Misuse(
+                f"`{target}` is an architecture, not a target; name a device that has it: {page.target.id}."
+            )
         raise Misuse(f"Unknown target `{target}`; known: {', '.join(targets) or 'none'}.")
     paths = [layer / "hardware" / f"{target}.md" for layer in project.knowledge_layers]
     path = next(candidate for candidate in paths if candidate.is_file())
@@ -249,9 +253,11 @@ def documented_rate(page: HardwarePage, name: str) -> Rate | None:
 
 
 def find_page_by_isa(project: Project, isa: str) -> HardwarePage | None:
-    """Return the first page, by name, of a device of an architecture such as `gfx942`; None if there is none."""
+    """Return the first page, by name, of a device of an architecture such as `gfx942`, or `sm_90a` with or without
+    its `a`; None if there is none."""
     pages = (read_target_page(project, name) for name in list_targets(project))
-    return next((page for page in pages if page.target.isa == isa), None)
+    plain = isa.removesuffix("a")
+    return next((page for page in pages if page.target.isa.removesuffix("a") == plain), None)
 
 
 def multiprocessor_limits(page: HardwarePage) -> MultiprocessorLimits:

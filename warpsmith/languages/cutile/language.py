@@ -25,13 +25,6 @@ _COMPILER = ("nvidia-cuda-tileiras", "nvidia-cuda-nvcc", "nvidia-nvvm")
 
 
 _launches = LaunchControl()
-_TILEIR = (
-    "TileIR under Triton is two steps, of which the first runs here: `--language triton` writes the kernel and"
-    " judges it with the PTX back end. The second lacks its back end: no wheel on PyPI has it (nvtriton and"
-    " nvidia-cuda-tileir are empty placeholders, triton-tileir and flagtree are not there), and"
-    " triton-lang/Triton-to-tile-IR builds it from source. `--language cutile` reaches the same compiler with"
-    " another source."
-)
 
 
 class CuTile(CompileOnly):
@@ -40,7 +33,6 @@ class CuTile(CompileOnly):
     name = "cutile"
     title = "cuTile"
     aliases = ("cutiledsl", "cudatile")
-    unwritten = dict.fromkeys(("tileir", "nvtriton"), _TILEIR)
     suffix = ".py"
     targets = ("gpu",)
     architectures = ("sm_80+",)

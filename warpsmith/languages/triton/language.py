@@ -145,11 +145,7 @@ class Triton(CompileOnly):
 
     def resources(self, run: Run) -> tuple[Resources, ...]:
         """Return the driver's report of every kernel that was launched; nothing from the interpreter."""
-        functions = jit_functions(getattr(run, "__globals__", {}))
-        reports = (
-            _report(function.__name__, kernel) for function in functions for kernel in _loaded_kernels(function)
-        )
-        return tuple(dict.fromkeys(reports))
+        return tuple(dict.fromkeys(report_kernel(name, kernel) for name, kernel in launched_kernels(run)))
 
     def uninstalled(self) -> str | None:
         """Say in one sentence what compiling needs and this machine lacks; None: nothing."""
@@ -217,7 +213,7 @@ LANGUAGE = Triton()
 
 def launch_knobs(metadata: Any) -> str:  # noqa: ANN401 - triton publishes no types
     """Format the launch options in a compiled kernel's metadata: `num_warps 4, num_stages 3`."""
-    knobs = ("num_warps", "num_stages", "num_ctas")
+    knobs = ("num_warps", "num_stages", "num_ctas", "occupancy")
     return ", ".join(f"{knob} {getattr(metadata, knob)}" for knob in knobs if hasattr(metadata, knob))
 
 
@@ -231,6 +227,12 @@ def jit_functions(module: dict[str, Any]) -> Iterator[Any]:
             yield inner
 
 
+def launched_kernels(run: Run) -> Iterator[tuple[str, Any]]:
+    """Yield name and compiled kernel of every launch of a version's kernels in this process."""
+    for function in jit_functions(getattr(run, "__globals__", {})):
+        yield from ((function.__name__, kernel) for kernel in _loaded_kernels(function))
+
+
 def _loaded_kernels(function: Any) -> Iterator[Any]:  # noqa: ANN401 - triton publishes no types
     """Yield its loaded kernels; every release keeps them first in a device's entry."""
     for entry in dict(function.device_caches).values():
@@ -239,7 +241,8 @@ def _loaded_kernels(function: Any) -> Iterator[Any]:  # noqa: ANN401 - triton pu
             yield from (kernel for kernel in cache.values() if getattr(kernel, "n_regs", None) is not None)
 
 
-def _report(name: str, kernel: Any) -> Resources:  # noqa: ANN401
+def report_kernel(name: str, kernel: Any) -> Resources:  # noqa: ANN401
+    """Return the driver's report of one compiled kernel, with its launch options."""
     metadata = kernel.metadata
     spills = getattr(kernel, "n_spills", None)
     return Resources(
