@@ -163,3 +163,19 @@ def test_models_do_not_change():
     with pytest.raises(ValidationError, match="frozen"):
         made.workloads[0].dtype = "float64"
     assert isinstance(made.workloads[0], Workload)
+
+
+@pytest.mark.parametrize(
+    ("x", "scale", "expected"),
+    [
+        ("workload", "float32", "float16"),
+        ("float8_e4m3fn", "float32", "float8_e4m3fn"),
+        ("float32", "float8_e4m3fn", "float16"),
+        ("int32", "float32", "float16"),
+    ],
+)
+def test_operands_are_the_largest_input_where_it_is_narrower(x, scale, expected):
+    shapes = {"x": ["rows", "cols"], "scale": ["cols // group", 2]}
+    inputs = {name: {"shape": shapes[name], "dtype": dtype} for name, dtype in (("x", x), ("scale", scale))}
+    model = definition(inputs={**inputs, "eps": {"value": 1e-6}})
+    assert model.operand_dtype(model.workloads[0]) == expected

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from warpsmith.core import gate_rules
-from warpsmith.core.arithmetic.dtype import DTYPES, shorten_dtype_names
+from warpsmith.core.arithmetic.dtype import DTYPES, is_floating, shorten_dtype_names
 from warpsmith.core.arithmetic.expression import evaluate
 from warpsmith.core.base import Model, Name
 
@@ -260,6 +260,14 @@ class Definition(Model):
     def dtype(self, spec: TensorSpec, workload: Workload) -> str:
         """Return the tensor's data type in this workload."""
         return workload.dtype if spec.dtype == "workload" else spec.dtype
+
+    def operand_dtype(self, workload: Workload) -> str:
+        """Return the data type whose rate bounds the arithmetic: the workload's, or that of the floating-point input
+        with the most elements if it has fewer bits, as in products of fp8 with results in bfloat16."""
+        specs = [s for s in self.tensor_inputs.values() if is_floating(self.dtype(s, workload))]
+        largest = max(specs, key=lambda spec: prod(self.shape(spec, workload)), default=None)
+        dtype = self.dtype(largest, workload) if largest else workload.dtype
+        return min(workload.dtype, dtype, key=lambda name: DTYPES[name].bytes)
 
     def scalars(self, workload: Workload) -> dict[str, float | int | bool]:
         """Return every scalar parameter with its value in this workload."""

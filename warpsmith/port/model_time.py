@@ -32,7 +32,7 @@ def model_times(
             if not launched:
                 continue
             work = definition.work(workload)
-            roofline = hardware.workload_roofline(project, page, None, work, workload.dtype)
+            roofline = hardware.workload_roofline(project, page, None, work, definition.operand_dtype(workload))
             busy = min(1.0, max(kernel.blocks[workload.name] for kernel in launched) / multiprocessors)
             spilled = 2 * threads * sum(_spilled_by_lane(kernel, workload.name) for kernel in launched)
             memory = (work.bytes + spilled) / roofline.bandwidth.value

@@ -98,7 +98,7 @@ class PairedTiming:
             work = file.definition.work(workload)
             samples = self.samples[workload.name]
             clock = timing.timing_clock(samples, device)
-            roofline = hardware.workload_roofline(project, page, measurement, work, workload.dtype, clock)
+            roofline = hardware.workload_roofline(project, page, measurement, work, file.definition.operand_dtype(workload), clock)
             timings[workload.name] = timing.summarize_samples(samples, roofline, device)
         return timings
 

@@ -26,7 +26,7 @@ def floor_seconds_by_workload(
     for workload in workloads:
         work = definition.work(workload)
         try:
-            roofline = hardware.workload_roofline(project, page, measurement, work, workload.dtype)
+            roofline = hardware.workload_roofline(project, page, measurement, work, definition.operand_dtype(workload))
             floors[workload.name] = roofline.floor_seconds
         except UnknownFigure:
             floors[workload.name] = None

@@ -167,7 +167,7 @@ def workload_roofline(
         page: page of the target.
         measurement: measurement of this machine; None if it is another one.
         work: algorithmic work.
-        dtype: type of the arithmetic.
+        dtype: type of the operands.
         clock: clock that the workload is timed with; by default the one with the lowest launch floor.
 
     Raises:

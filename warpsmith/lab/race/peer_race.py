@@ -225,7 +225,7 @@ class PeerRace:
             request.page,
             request.measurement,
             work,
-            workload.dtype,
+            request.file.definition.operand_dtype(workload),
             timing.timing_clock(samples, self.device),
         )
         return timing.summarize_samples(samples, roofline, self.device)

@@ -115,11 +115,9 @@ class _Observer:
         return statistics.median(seconds)
 
     def _observe_point(self, side: Side, arenas: Arenas, workload: Workload) -> Point:
-        request = self.request
-        work = request.file.definition.work(workload)
-        roofline = hardware.workload_roofline(
-            request.project, request.page, request.measurement, work, workload.dtype
-        )
+        request, definition = self.request, self.request.file.definition
+        work, dtype = definition.work(workload), definition.operand_dtype(workload)
+        roofline = hardware.workload_roofline(request.project, request.page, request.measurement, work, dtype)
         return Point(
             workload=workload.name,
             seconds=self._median_seconds(side, arenas, workload),
