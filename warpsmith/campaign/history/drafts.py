@@ -29,7 +29,7 @@ def find_port_version(project: Project, op: str, name: str) -> PortVersion:
         path = project.kernels / op / "drafts" / language / f"{version}{suffix}"
     else:
         solution = solutions.find_solution(project, op, name)
-        language, version, path = solution.language, f"v{solution.version}", solution.path
+        language, version, path = solution.language, solution.version, solution.path
     if not path.is_file():
         raise MissingInput(f"{project.relative(path)} does not exist.")
     return PortVersion(language, version, path)
