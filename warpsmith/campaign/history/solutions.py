@@ -143,10 +143,8 @@ def due_solution(
     brings higher numbers.
     """
     judged = {stored.record.solution for stored in rounds} | {line.solution or "" for line in lost}
-    recorded_versions = [parse_version_name(name)[1] for name in judged if name.startswith(f"{language}/")]
-    following = max(
-        [next_version_number(project, op, language), *(version_number(version) + 1 for version in recorded_versions)]
-    )
+    own = [version for other, version in map(parse_version_name, filter(None, judged)) if other == language]
+    following = max(next_version_number(project, op, language), *(version_number(each) + 1 for each in own), 1)
     names = [f"{language}/{version}" for version in list_versions(project, op, language)]
     existing = [name for name in names if name not in left_out]
     begun = [name for name in names if suffix and name.endswith(f"_{suffix}") and name not in judged]
