@@ -351,7 +351,7 @@ def test_round_1000_is_a_round_like_any_other(project: Project) -> None:
     assert [folder.name for folder in view.closed] == ["001", "999", "1000"]
     assert view.judged_versions() == {"toy-v1.toy", "toy-v2.toy"}
     (campaign.rounds / "999").rmdir()
-    assert len(list(project.devlog.glob(hit_rates.RECORDS[0]))) == 2
+    assert len(hit_rates.list_records(project)) == 2
     pages.render_campaign(campaign)
     assert (campaign.rounds / "1000" / "summary.md").is_file()
     assert evidence_check.check_evidence(project, pages.expected_pages(project)).rounds == 2
