@@ -198,6 +198,7 @@ def _measure(root: Path, calls: int, *, pages: bool) -> dict[str, Any]:
         "status --campaign": [*command, "status", "--campaign", last.name],
         "next": [*command, "next"],
         "next --campaign": [*command, "next", "--campaign", last.name],
+        "knowledge search": [*command, "knowledge", "search", "softmax"],
     }
     if pages:
         commands["report --campaign"] = [*command, "report", "--campaign", last.name]

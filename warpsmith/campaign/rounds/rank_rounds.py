@@ -23,13 +23,16 @@ from warpsmith.core.base import Model, Name, Sha256, Slug
 from warpsmith.core.evaluation import Verdict
 from warpsmith.errors import Misuse
 from warpsmith.lab.ranks.models import RankEvaluation
-from warpsmith.ledger import repair
+from warpsmith.ledger import repair, signed_file, signing
 from warpsmith.ledger.lock import LOCK, hold_lock
 from warpsmith.ledger.store import Ledger, StoredRecord
 from warpsmith.project import Project
 
 VERSION = "version.py"
 """Name of the version's copy in the folder of a round."""
+
+FINAL = "final.json"
+"""Name of the file of the final race."""
 
 
 class RankRound(Model):
@@ -92,6 +95,19 @@ class RankLedger(Ledger[RankRound]):
         if not path.is_file() or files.file_sha256(path) != stored.record.evaluation.provenance.solution_sha256:
             raise self.corrupt(path, "is not the version that was judged")
         return super().verify(stored, attachments)
+
+    @property
+    def final_race(self) -> Path:
+        """File of the final race, next to the folder of the rounds."""
+        return self.folder.parent / FINAL
+
+    def signature_faults(self, records: Sequence[StoredRankRound]) -> list[tuple[Path, str]]:
+        """Return the records that are not what their signatures sign, the final race included, with the fault."""
+        faults = super().signature_faults(records)
+        if self.final_race.is_file():
+            fault = signed_file.signature_fault(self.final_race, signing.logged_hashes())
+            faults += [(self.final_race, fault)] if fault else []
+        return faults
 
 
 @dataclass(frozen=True)
