@@ -83,6 +83,7 @@ def main() -> None:
     for name, timing in record["commands"].items():
         print(
             f"{name}: {timing['seconds']:.3f} s, first {timing['first']:.3f} s, CPU {timing['cpu_seconds']:.3f} s,"
+            f" least {timing['least_cpu_seconds']:.3f} s,"
             f" {timing['memory_mb']:.0f} MB"
         )
 
@@ -222,6 +223,7 @@ def _time_calls(words: list[str], root: Path, calls: int) -> dict[str, float]:
         "first": first.seconds,
         "seconds": statistics.median(call.seconds for call in later),
         "cpu_seconds": statistics.median(call.cpu_seconds for call in later),
+        "least_cpu_seconds": min(call.cpu_seconds for call in later),
         "memory_mb": max(call.memory_mb for call in (first, *later)),
     }
 

@@ -1,4 +1,4 @@
-"""Signed file: a file outside of the rounds that is signed as a round is, in a `.sig` of the same stem next to it."""
+"""Signed file: a file that is no round and is signed as one, in a `.sig` of the same stem next to it."""
 
 from __future__ import annotations
 

@@ -119,4 +119,3 @@ def _is_signed(path: Path) -> bool:
     """Return whether this user's key signed a retiming on this machine."""
     sha256 = files.file_sha256(path)
     return signed_file.has_signature(path) and signing.logged_hashes().get(str(path.resolve())) == sha256
-
