@@ -42,10 +42,10 @@ def hit_rates_by_entry(project: Project) -> dict[str, HitRate]:
     records = list_records(project)
     strikes = [strike for record in records if os.path.exists(strike := _strike_of(record))]  # noqa: PTH110
     state, rates = derived_rows.files_state([*records, *strikes]), TypeAdapter(dict[str, HitRate])
-    before, known = derived_rows.read_rows(project.root, _KIND).get(_KIND, ("", ""))
+    before, text = derived_rows.read_rows(project.root, _KIND).get(_KIND, ("", ""))
     if before == state.sha256:
         with suppress(ValidationError):
-            return rates.validate_json(known)
+            return rates.validate_json(text)
     derived = _derive_rates(project, records)
     if state.settled:
         row = (state.sha256, rates.dump_json(derived).decode())

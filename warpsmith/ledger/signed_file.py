@@ -32,7 +32,7 @@ def has_signature(path: Path) -> bool:
     return signing.signer_of(text, files.file_sha256(path)) is not None
 
 
-def signature_fault(path: Path, logged: Mapping[str, str]) -> str | None:
+def file_signature_fault(path: Path, logged: Mapping[str, str]) -> str | None:
     """Return what is wrong with the signature of a file, None if nothing is.
 
     Args:

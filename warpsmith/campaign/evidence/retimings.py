@@ -93,7 +93,7 @@ def list_retiming_faults(campaign: Campaign, rounds: list[StoredRound]) -> list[
             findings.append(_finding(campaign, campaign.folder / RETIMINGS, str(error)))
             continue
         for path, _ in retimings:
-            if fault := signed_file.signature_fault(path, logged):
+            if fault := signed_file.file_signature_fault(path, logged):
                 findings.append(_finding(campaign, path, fault))
     return findings
 

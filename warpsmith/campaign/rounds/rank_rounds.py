@@ -105,7 +105,7 @@ class RankLedger(Ledger[RankRound]):
         """Return the records that are not what their signatures sign, the final race included, with the fault."""
         faults = super().signature_faults(records)
         if self.final_race.is_file():
-            fault = signed_file.signature_fault(self.final_race, signing.logged_hashes())
+            fault = signed_file.file_signature_fault(self.final_race, signing.logged_hashes())
             faults += [(self.final_race, fault)] if fault else []
         return faults
 
