@@ -39,8 +39,7 @@ def list_port_versions(project: Project, op: str, language: str) -> list[str]:
     """List the names that `find_port_version` takes of a language, versions first, each in order."""
     suffix = languages.get(language).suffix
     drafts = sorted(path.stem for path in (project.kernels / op / "drafts" / language).glob(f"[0-9]*{suffix}"))
-    versions = (f"v{number}" for number in solutions.list_versions(project, op, language))
-    return [f"{language}/{each}" for each in (*versions, *drafts)]
+    return [f"{language}/{each}" for each in (*solutions.list_versions(project, op, language), *drafts)]
 
 
 def untimed_versions(project: Project, op: str, target: str) -> list[Solution]:
