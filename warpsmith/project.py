@@ -23,6 +23,9 @@ _TABLES = ("project", "contexts")
 MARKER = "warpsmith.toml"
 """File that marks the root of a project; an empty one means all defaults."""
 
+SCRATCH = ".warpsmith"
+"""Folder of the project for durations, profiles' reports, traces and backups, which git does not see."""
+
 _SHAPES = ("devlog/*/*/manifest.yaml", "kernels/*/definition.py")
 """Files below a root by which a project without a marker is known."""
 

@@ -11,12 +11,11 @@ from pathlib import Path
 
 from warpsmith.files import TEMPORARY_PREFIX
 from warpsmith.ownership import is_abandoned, owner_mark
-from warpsmith.project import Project
+from warpsmith.project import SCRATCH, Project
 
 PREFIX = "warpsmith-"
 """Prefix of every folder of ours in the folder for temporary files."""
 
-_OWN = ".warpsmith"
 _NOT_OURS = frozenset({".git", "repo"})
 """Folders that the sweep leaves alone: git's, and the checkouts of other repositories below `.warpsmith`."""
 
@@ -36,7 +35,7 @@ def sweep_abandoned(project: Project | None) -> list[Path]:
     """
     strays = [path for path in _list_folder(Path(tempfile.gettempdir())) if path.name.startswith(PREFIX)]
     if project is not None:
-        for root in (project.devlog, project.kernels, project.knowledge, project.root / _OWN):
+        for root in (project.devlog, project.kernels, project.knowledge, project.root / SCRATCH):
             strays += _unfinished(root)
     removed = []
     for path in filter(is_abandoned, strays):

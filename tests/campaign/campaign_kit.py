@@ -17,6 +17,7 @@ from warpsmith import languages
 from warpsmith import project as projects
 from warpsmith.campaign import start
 from warpsmith.campaign.history import manifests, store
+from warpsmith.campaign.history.solutions import version_number
 from warpsmith.campaign.rounds import due_phase, open_round, state
 from warpsmith.campaign.rounds.lessons import PreparedLesson
 from warpsmith.core.campaign import Direction, Lesson, Manifest, Plan, Selection
@@ -125,7 +126,7 @@ def evaluation(
         "definition": OP, "language": path.parent.name, "version": path.stem, "target": "cpu",
         "provenance": {
             "solution": str(path), "solution_sha256": sha256(path), "definition_sha256": "0" * 64,
-            "lab_sha256": "1" * 64, "gate_version": 1, "seed": int(path.stem[1:]), "machine": machine,
+            "lab_sha256": "1" * 64, "gate_version": 1, "seed": version_number(path.stem), "machine": machine,
             "measured": "2026-11-21 10:00",
         },
         "steps": [], "results": [broken if failed else passed],
@@ -235,11 +236,11 @@ class Script:
     def design(self, campaign: store.Campaign, now: state.CampaignState) -> None:
         assert now.solution is not None
         now.solution.path.parent.mkdir(parents=True, exist_ok=True)
-        now.solution.path.write_text(f"multiply by {now.solution.version}\n")
+        now.solution.path.write_text(f"multiply by {now.solution.number}\n")
 
     def verdict(self, campaign: store.Campaign, now: state.CampaignState) -> None:
         path = open_round.version_to_judge(campaign).path
-        verdict = self.verdicts[path.stem]
+        verdict = self.verdicts[f"v{version_number(path.stem)}"]
         if verdict == "INVALID" and now.open.invalid:
             verdict = "ACCEPT"
         open_round.record_verdict(campaign, evaluation(path, verdict, 1.2 if now.best else None))

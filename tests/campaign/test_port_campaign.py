@@ -127,7 +127,7 @@ def play(campaign: store.Campaign) -> records.RoundRecord:
         elif step == "design":
             path = current.solution.path
             path.parent.mkdir(exist_ok=True)
-            path.write_text(f"def run(x):\n    return {current.solution.version}\n")
+            path.write_text(f"def run(x):\n    return {current.solution.number}\n")
         elif step == "verdict":
             lab_requests.judge_due_version(campaign)
         elif step == "outcome":

@@ -41,7 +41,7 @@ class Rounds:
 
     def judge(self, verdict: str, **changes: Any) -> None:
         solution = state.read_state(self.campaign).solution
-        files.write_file(solution.path, f"# {solution.name}\nx = {solution.version}\n")
+        files.write_file(solution.path, f"# {solution.name}\nx = {solution.number}\n")
         about = {"definition": OP, "target": self.target}
         speedup = 1.2 if state.read_state(self.campaign).best else None
         judged = self.make.evaluation(solution.path, verdict, speedup, **about, **changes)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from warpsmith import files
+from warpsmith import derived_rows, files
 from warpsmith import project as projects
 from warpsmith.core.evaluation import Verdict
 from warpsmith.core.knowledge import DEMOTED_AFTER, DEMOTED_ON, HitRate, Try
@@ -54,6 +54,24 @@ def test_it_counts_rounds_that_name_the_entry(project, close):
     assert split.text == "tried 3, accepted 1, median gain +20.0 % (2 tries)"
     assert [one.record for one in split.tries] == [f"devlog/rmsnorm/c/rounds/00{k}/record.json" for k in (2, 3, 4)]
     assert rates["other"].tries[0].verdict is Verdict.ROLLBACK
+
+
+def test_records_are_read_again_once_one_changes(project, close, monkeypatch):
+    monkeypatch.setattr(derived_rows, "_SETTLED_SECONDS", -5)
+    reads = []
+    derive = hit_rates._derive_rates
+    monkeypatch.setattr(hit_rates, "_derive_rates", lambda *given: reads.append(given) or derive(*given))
+    path = close(2, "ACCEPT", 0.3)
+    first = hit_rates.hit_rates_by_entry(project)
+    assert hit_rates.hit_rates_by_entry(project) == first
+    assert len(reads) == 1
+    files.write_file(path.with_name("struck.json"), "{}")
+    assert hit_rates.hit_rates_by_entry(project)["split"].accepted == 0
+    close(3, "ACCEPT", 0.1)
+    assert hit_rates.hit_rates_by_entry(project)["split"].tried == 2
+    (path.parents[2] / "other" / "rounds").parent.mkdir()
+    (path.parents[2] / "other" / "rounds").write_text("no folder")
+    assert hit_rates.hit_rates_by_entry(project)["split"].tried == 2
 
 
 def test_a_struck_round_was_no_success(project, close):

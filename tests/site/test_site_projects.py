@@ -13,8 +13,11 @@ from site_kit import ParsedPage, broken_links, parse_site, wrong_hashes
 
 from warpsmith import files
 from warpsmith import project as projects
+from warpsmith.campaign.rounds import rank_rounds
+from warpsmith.core.evaluation import Decision, Verdict
 from warpsmith.core.knowledge import SECTIONS
 from warpsmith.errors import CorruptRecord, Misuse
+from warpsmith.lab.ranks.models import RankEvaluation, RankTiming
 from warpsmith.ownership import owner_mark
 from warpsmith.site import build
 
@@ -79,6 +82,43 @@ def check(folder):
     assert {path.name for path, page in pages.items() if page.scripts or page.handlers} == set()
     assert wrong_hashes(folder, pages) == []
     return pages
+
+
+def rank_round(project, text, seconds):
+    """Close a round of an operator over two ranks."""
+    campaign, path = rank_rounds.RankCampaign(project, "reduce", "cpu", 2), project.root / "version.py"
+    path.write_text(text)
+    evaluation = kit.evaluation("v1")
+    digests = {"solution_sha256": files.file_sha256(path), "definition_sha256": "d" * 64}
+    judged = RankEvaluation(
+        definition="reduce",
+        ranks=2,
+        provenance=evaluation.provenance.model_copy(update=digests),
+        trust=(),
+        results=evaluation.results[:1],
+        times={evaluation.results[0].workload: RankTiming(seconds=seconds, samples=9, spread=0.1)},
+        decision=Decision(verdict=Verdict.ACCEPT, reason="as measured"),
+    )
+    best = campaign.best("d" * 64)
+    return rank_rounds.close_rank_round(campaign, f"It is {text} than the one before.", path, best, judged)
+
+
+def test_an_operator_over_ranks_has_a_page(project, tmp_path):
+    rank_round(project, "plainer", 3e-3)
+    rank_round(project, "leaner", 2e-3)
+    build.write_site(build.build_site(project), tmp_path / "site")
+    page = (tmp_path / "site" / "ranks" / "reduce-cpu-2.html").read_text()
+    assert "The version of round 2 stands: It is leaner" in page
+    assert "2.00 ms" in page
+    assert "ranks/reduce-cpu-2.html" in (tmp_path / "site" / "campaigns.html").read_text()
+    pages = parse_site(tmp_path / "site")
+    assert broken_links(pages) == []
+    assert wrong_hashes(tmp_path / "site", pages) == []
+    rank_rounds.RankCampaign(project, "reduce", "cpu", 2).ledger.folder_of(2).joinpath("record.json").write_text(
+        "{"
+    )
+    site = build.build_site(project)
+    assert len(site.problems) == 1
 
 
 def test_an_empty_project_has_a_site_with_the_shipped_knowledge(project, tmp_path):

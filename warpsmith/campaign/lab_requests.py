@@ -314,7 +314,7 @@ def lab_request(
 
 def lab_candidate(solution: Solution) -> Candidate:
     """Convert a version to the lab's model of a candidate."""
-    return Candidate(path=solution.path, language=solution.language, version=f"v{solution.version}")
+    return Candidate(path=solution.path, language=solution.language, version=solution.version)
 
 
 def locate_version(project: Project, path: Path) -> tuple[str, Solution]:

@@ -16,7 +16,7 @@ from warpsmith.core.base import this_minute
 from warpsmith.core.campaign import PRIMARY_METRICS, Manifest
 from warpsmith.core.text import describe_error
 from warpsmith.errors import MissingInput, Misuse
-from warpsmith.ledger.git import Git, campaign_ref
+from warpsmith.ledger.git import Git, campaign_ref, has_other_checkouts
 from warpsmith.project import Project, mark_project
 
 _UNTRACKED = """\
@@ -35,13 +35,14 @@ _UNCHANGED = """\
 # Records name files by their hash, so git must not change line endings.
 * -text
 """
-"""The .gitattributes of kernels and devlog, without which a clone with `core.autocrlf` loses its campaigns."""
+"""The .gitattributes of kernels, devlog and knowledge, without which a clone with `core.autocrlf` loses its
+campaigns."""
 
-_MERGED = """\
+_RENDERED = """\
 # Pages are rendered from records: git merges them without conflicts, and `warpsmith report` renders them anew.
-*.md merge=union
 """
-"""The rest of the devlog's .gitattributes, without which each merge of two clones ends in conflicts of pages."""
+"""Reason for the rest of the .gitattributes of devlog and knowledge, without which each merge of two clones ends
+in conflicts of pages."""
 
 _DIGITS = string.digits + string.ascii_lowercase
 _TIME_STEP = 86400 / len(_DIGITS) ** 4
@@ -58,7 +59,8 @@ def start_campaign(
     **settings: object,
 ) -> Campaign:
     """Start a campaign named `<op>-<language>-<target>-<YYYYMMDD>-<time of day>`. Names sort by time, and those of
-    two clones differ unless both start within the same 51 ms.
+    two clones differ unless both start within the same 51 ms. Where there are other clones, the time of day also
+    ends the names of its versions.
 
     Args:
         project: the project.
@@ -76,8 +78,12 @@ def start_campaign(
     if not definition.is_file():
         raise MissingInput(f"{definition} does not exist; write the operator's definition first.")
     languages.get(language)
+    merged = has_other_checkouts(project.root)
     while True:
-        name = f"{op}-{language}-{target}-{_time_digits(datetime.now(UTC))}"
+        moment = datetime.now(UTC)
+        digits = _time_digits(moment)
+        name = f"{op}-{language}-{target}-{moment:%Y%m%d}-{digits}"
+        settings["version_suffix"] = digits if merged else None
         manifest = campaign_manifest(name, op, target, language, figures or {}, settings)
         campaign = Campaign(project, project.devlog / op / name, manifest)
         if campaign.folder.exists() or (manifest.git == "branch" and not _begin_branch(campaign)):
@@ -95,13 +101,13 @@ def start_campaign(
 
 
 def _time_digits(moment: datetime) -> str:
-    """Return the date, and the time of day as four digits of base 36, so that it is short: `20261126-kfx0`."""
+    """Return the time of day as four digits of base 36, so that it is short: `kfx0`."""
     second = moment.hour * 3600 + moment.minute * 60 + moment.second + moment.microsecond / 1e6
     steps, digits = int(second / _TIME_STEP), ""
     for _ in range(4):
         steps, digit = divmod(steps, len(_DIGITS))
         digits = _DIGITS[digit] + digits
-    return f"{moment:%Y%m%d}-{digits}"
+    return digits
 
 
 def campaign_manifest(
@@ -138,9 +144,11 @@ def _begin_branch(campaign: Campaign) -> bool:
 
 def _configure_git(project: Project) -> None:
     """Write what git must leave out and leave as it is, unless there are such files: a user's own lines stay."""
+    shared = "".join(f"{page} merge=union\n" for page in ("experience/**/*.md", "index.md", "README.md"))
     attributes = {
+        project.knowledge / ".gitattributes": _UNCHANGED + _RENDERED + shared,
         project.kernels / ".gitattributes": _UNCHANGED,
-        project.devlog / ".gitattributes": _UNCHANGED + _MERGED,
+        project.devlog / ".gitattributes": _UNCHANGED + _RENDERED + "*.md merge=union\n",
     }
     for path, text in {project.devlog / ".gitignore": _UNTRACKED, **attributes}.items():
         if not path.exists():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -9,9 +10,15 @@ import typer
 from warpsmith.cli.options import Json
 
 if TYPE_CHECKING:
+    from warpsmith.campaign.firewall import Firewall
     from warpsmith.core.knowledge import HitRate
+    from warpsmith.knowledge.catalog import Catalog
+    from warpsmith.project import Project
 
 Kind = Literal["optimization", "anti-pattern"]
+
+_HIDING = re.compile(rb"^(?:withheld:|earlier_work: hidden$)", re.MULTILINE)
+"""Line of the manifest of a campaign that hides knowledge from its agents."""
 
 
 def knowledge_search_command(
@@ -31,16 +38,12 @@ def knowledge_search_command(
 
     Synonyms count, and refuted entries come last. Exit code 1: nothing fits.
     """
-    from warpsmith.campaign import experiment, firewall
-    from warpsmith.campaign.history import store
     from warpsmith.cli import console
     from warpsmith.errors import SolutionFailed
     from warpsmith.knowledge.catalog import NEAREST, Hits, fitting_hits
     from warpsmith.project import find_project
 
-    project = find_project()
-    campaign = store.find_current_campaign(project)
-    catalog, wall = experiment.load_catalog(project, campaign), firewall.campaign_firewall(campaign)
+    catalog, wall = _visible_catalog(find_project())
     ranked = catalog.search(words or (), kind=kind, language=language, target=target, metric=metric)
     hits = fitting_hits(ranked, searched=bool(words))
     nearest = () if hits else tuple(hit.id for hit in ranked[:NEAREST])
@@ -68,14 +71,12 @@ def knowledge_show_command(
     as_json: Json = False,
 ) -> None:
     """Print one entry, and the rounds and trials of this project that applied it."""
-    from warpsmith.campaign import experiment, firewall
-    from warpsmith.campaign.history import store
     from warpsmith.cli import console
     from warpsmith.project import find_project
 
     project = find_project()
-    campaign = store.find_current_campaign(project)
-    entry, wall = experiment.load_catalog(project, campaign).get(id), firewall.campaign_firewall(campaign)
+    catalog, wall = _visible_catalog(project)
+    entry = catalog.get(id)
     if wall:
         entry = wall.visible_entry(entry)
     if as_json:
@@ -91,6 +92,23 @@ def knowledge_show_command(
                 f"- {attempt.operator} on {attempt.target}, {attempt.solution}: {attempt.verdict}, {gain}"
                 f" ({attempt.record})"
             )
+
+
+def _visible_catalog(project: Project) -> tuple[Catalog, Firewall | None]:
+    """Return the entries that the current campaign's agents may see, and its firewall if it has one.
+
+    Where no campaign hides anything, which one is current does not matter, and finding out would take a while.
+    """
+    manifests = project.devlog.glob("*/*/manifest.yaml")
+    if any(_HIDING.search(path.read_bytes()) for path in manifests):
+        from warpsmith.campaign import experiment, firewall
+        from warpsmith.campaign.history import store
+
+        campaign = store.find_current_campaign(project)
+        return experiment.load_catalog(project, campaign), firewall.campaign_firewall(campaign)
+    from warpsmith.knowledge.catalog import Catalog
+
+    return Catalog.load(project), None
 
 
 def _rate_text(rate: HitRate) -> str:

@@ -88,10 +88,12 @@ def main() -> None:
 
 
 def _sweep(arguments: list[str]) -> None:
-    """Remove what killed commands left, unless the command only reads; it never keeps the command from running."""
+    """Remove what killed commands left and keep scratch files out of git, unless the command only reads; it never
+    keeps the command from running."""
     if not arguments or arguments[0].startswith("-") or _READING & {arguments[0], " ".join(arguments[:2])}:
         return
-    from warpsmith.project import find_project
+    from warpsmith import files
+    from warpsmith.project import SCRATCH, find_project
     from warpsmith.temporary import sweep_abandoned
 
     project = None
@@ -99,6 +101,8 @@ def _sweep(arguments: list[str]) -> None:
         project = find_project()
     with suppress(OSError):
         sweep_abandoned(project)
+        if project and project.marked:
+            files.hide_from_git(project.root / SCRATCH)
 
 
 def _tell_left_out_once() -> None:

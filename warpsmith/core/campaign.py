@@ -108,6 +108,11 @@ class Manifest(Model):
     """Machine that measures, by its name among the contexts; absent if it is the one with the records."""
     port: bool = Field(default=False, exclude_if=lambda value: not value)
     """True for a port campaign: versions are interpreted, and compiled for the target, and nothing is timed."""
+    version_suffix: str | None = Field(
+        default=None, pattern="^[a-z0-9]{4}$", exclude_if=lambda value: value is None
+    )
+    """End of the names of its versions, such as `k2f9` of `triton/v8_k2f9`, which no other clone of the repository
+    uses; absent if no other clone is known."""
     created: Minute
     """Time in UTC."""
 

@@ -8,6 +8,9 @@ from typing import Self
 Tell = Callable[[str], None]
 """Callback that receives one line of text about the progress of a long operation."""
 
+VERSION = r"v[1-9][0-9]*(?:_[a-z0-9]{4})?"
+"""Pattern of the name of a version: `v3`, or `v3_k2f9` with the suffix of its campaign."""
+
 
 class ProgressLine(str):
     """Line of progress, told when a part begins, with the share of the operation that was done before it."""

@@ -26,7 +26,7 @@ READING_TOOLS = {"Read": "file_path", "Grep": "path", "Glob": "path"}
 _WITHHELD = re.compile(rb"^withheld:\n((?:- [\w-]+\n)+)", re.MULTILINE)
 _HIDDEN = re.compile(rb"^earlier_work: hidden$", re.MULTILINE)
 _WORDS = re.compile(r"[^\s'\"`;|&<>()=:,]+")
-_VERSION = re.compile(r"[a-z]\w*/v\d+(\.\w+)?")
+_VERSION = re.compile(r"[a-z]\w*/v\d\w*(\.\w+)?")
 _WILD = frozenset("*?[")
 _MOST_MATCHES = 1000
 

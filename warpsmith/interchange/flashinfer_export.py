@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from warpsmith import files, languages
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Workload
-from warpsmith.core.text import Tell
+from warpsmith.core.text import VERSION, Tell
 from warpsmith.errors import BadDefinition, Misuse
 from warpsmith.interchange.draft import read_user_text
 from warpsmith.interchange.standalone_reference import reference_source
@@ -37,7 +37,7 @@ from warpsmith.project import Project
 
 AUTHOR = "warpsmith"
 
-_VERSION = re.compile(r"v[1-9]\d*\.[a-z]+")
+_VERSION = re.compile(rf"{VERSION}\.[a-z]+")
 _SCALARS = {"float": "float32", "int": "int32", "bool": "bool"}
 
 

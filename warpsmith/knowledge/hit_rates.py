@@ -1,26 +1,34 @@
 """Hit rates: how often a change that applied an entry was accepted, and how much it gained.
 
 They cover rounds of campaigns, on an operator or in a repository, and trials of whole programs. They are
-computed from the records each time; an entry's page never states them.
+computed from the records whenever one has changed; an entry's page never states them.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from warpsmith import files
+from pydantic import TypeAdapter, ValidationError
+
+from warpsmith import derived_rows, files
 from warpsmith.core.evaluation import Verdict
 from warpsmith.core.knowledge import HitRate, Try
 from warpsmith.core.trial import TrialVerdict
 from warpsmith.knowledge.effects import EffectSamples
 from warpsmith.project import Project
 
-RECORDS = (f"*/*/rounds/{files.NUMBERED}/record.json", f"programs/*/trials/{files.NUMBERED}/record.json")
-"""Locations of closed rounds and trials in the devlog."""
+_FOLDERS = ("*/*/rounds", "programs/*/trials")
+"""Folders of closed rounds and trials in the devlog."""
+
+_STRUCK = "struck.json"
+_KIND = "hit rates"
 
 EntryTries = tuple[Iterable[str], Try]
 """Entry ids and the try that applied them."""
@@ -31,13 +39,43 @@ def hit_rates_by_entry(project: Project) -> dict[str, HitRate]:
 
     A record that does not parse is skipped; `warpsmith evidence check` reports it.
     """
+    records = list_records(project)
+    strikes = [strike for record in records if os.path.exists(strike := _strike_of(record))]  # noqa: PTH110
+    state, rates = derived_rows.files_state([*records, *strikes]), TypeAdapter(dict[str, HitRate])
+    before, text = derived_rows.read_rows(project.root, _KIND).get(_KIND, ("", ""))
+    if before == state.sha256:
+        with suppress(ValidationError):
+            return rates.validate_json(text)
+    derived = _derive_rates(project, records)
+    if state.settled:
+        row = (state.sha256, rates.dump_json(derived).decode())
+        derived_rows.write_rows(project.root, _KIND, {_KIND: row})
+    return derived
+
+
+def _derive_rates(project: Project, records: Iterable[str]) -> dict[str, HitRate]:
     tries: dict[str, list[Try]] = defaultdict(list)
     samples = EffectSamples()
-    for path in (record for pattern in RECORDS for record in project.devlog.glob(pattern)):
-        for entry, attempt in _tries(project, path, samples):
+    for record in records:
+        for entry, attempt in _tries(project, Path(record), samples):
             tries[entry].append(attempt)
     effects = samples.effects()
     return {entry: HitRate.of(tries[entry], effects.get(entry)) for entry in sorted(tries.keys() | effects.keys())}
+
+
+def list_records(project: Project) -> list[str]:
+    """List the paths where closed rounds and trials have their records; texts, since there may be thousands."""
+    folders = [f"{folder}" for pattern in _FOLDERS for folder in sorted(project.devlog.glob(f"{pattern}/"))]
+    return [
+        f"{folder}/{name}/record.json"
+        for folder in folders
+        for name in sorted(os.listdir(folder))  # noqa: PTH208
+        if fnmatchcase(name, files.NUMBERED)
+    ]
+
+
+def _strike_of(record: str) -> str:
+    return f"{record.removesuffix('record.json')}{_STRUCK}"
 
 
 def _tries(project: Project, path: Path, samples: EffectSamples) -> Iterator[tuple[str, Try]]:
@@ -53,7 +91,7 @@ def _tries(project: Project, path: Path, samples: EffectSamples) -> Iterator[tup
         elif "judgement" in record:
             entries, attempt = _change(record, name)
         else:
-            struck = (path.parent / "struck.json").is_file()
+            struck = (path.parent / _STRUCK).is_file()
             entries, attempt = _version(record, name, struck=struck)
             if record["evaluation"].get("port") is not None:
                 return  # nothing was timed, so it says nothing on what an entry gains

@@ -55,6 +55,20 @@ def branch_obstacle(root: Path, folders: Sequence[Path]) -> str:
     return ""
 
 
+def has_other_checkouts(root: Path) -> bool:
+    """Return whether the repository of a folder has a remote or a second worktree, with which its work is merged.
+
+    Without git to ask, a checkout counts as one of several.
+    """
+    git = Git(root)
+    try:
+        return bool(git.run("remote").strip()) or git.run("worktree", "list", "--porcelain").count("worktree ") > 1
+    except Misuse:
+        return False
+    except MachineLacks:
+        return any((folder / ".git").exists() for folder in (root, *root.parents))
+
+
 class Git:
     """The git repository that a folder lies in."""
 

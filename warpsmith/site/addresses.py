@@ -45,6 +45,11 @@ def repository_address(name: str) -> str:
     return f"repositories/{file_name(name)}.html"
 
 
+def rank_campaign_address(op: str, target: str, ranks: int) -> str:
+    """Return the path of the page of an operator over ranks."""
+    return f"ranks/{file_name(op)}-{file_name(target)}-{ranks}.html"
+
+
 def entry_address(id: str) -> str:
     """Return the path of a knowledge entry's page."""
     return f"knowledge/{file_name(id)}.html"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from warpsmith import project as projects
@@ -150,7 +151,7 @@ class _JudgedVersion:
     evaluation: Evaluation
     record: Path
 
-    @property
+    @cached_property
     def speedups(self) -> dict[str, float]:
         """Speedups over the reference by workload name."""
         return {

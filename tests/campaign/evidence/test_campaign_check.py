@@ -12,9 +12,10 @@ import pytest
 from campaign_kit import OP, make_project, use_toys
 from test_evidence import Lab, check, messages
 
+from warpsmith import derived_rows
 from warpsmith.campaign import start, texts
 from warpsmith.campaign.evidence import campaign_check, contents
-from warpsmith.campaign.history import index, store
+from warpsmith.campaign.history import store
 from warpsmith.campaign.rounds import open_round
 from warpsmith.campaign.rounds.lessons import PreparedLesson
 from warpsmith.core.campaign import Lesson
@@ -119,7 +120,7 @@ def test_a_record_that_another_one_replaced_shows_without_reading(
 
 def test_without_an_index_everything_is_read(campaign: store.Campaign, reads: list[str]) -> None:
     first = check(campaign.project)
-    shutil.rmtree(index.round_index_path(campaign.project.root).parent)
+    shutil.rmtree(derived_rows.rows_path(campaign.project.root).parent)
     assert check(campaign.project) == first
     assert len(reads) == 2
 

@@ -15,10 +15,11 @@ import pytest
 from campaign_kit import INTERVAL, OP, Script, change_manifest, evaluation, make_project, sha256, use_toys
 from test_store import HOLD
 
+from warpsmith import derived_rows
 from warpsmith import project as projects
 from warpsmith.campaign import drift, lab_requests, rerun, start, texts
 from warpsmith.campaign.evidence import agent_texts, evidence_check, toolchain
-from warpsmith.campaign.history import closing, final_race, index, manifests, store
+from warpsmith.campaign.history import closing, final_race, manifests, store
 from warpsmith.campaign.rounds import open_round, state
 from warpsmith.campaign.rounds.lessons import PreparedLesson
 from warpsmith.core.base import Model, Sha256
@@ -147,7 +148,7 @@ def test_an_invented_figure_in_a_text(tmp_path: Path, monkeypatch: pytest.Monkey
         f"{record}: The lesson states `9.7x`, which no record of this round supports",
     ]
     monkeypatch.setattr(agent_texts, "RECORD_VERSION", 3)  # a record from before the rule
-    monkeypatch.setattr(index, "code_state", lambda: "changed with it")
+    monkeypatch.setattr(derived_rows, "code_state", lambda: "changed with it")
     standing = check(campaign.project)
     assert standing.stale == ()
     assert [fault.record for fault in standing.unsupported] == [record, record]

@@ -154,7 +154,7 @@ def test_without_a_snapshot_the_version_itself_stands_for_it(played: store.Campa
     assert len(played.closed_rounds()) == 3, "the record is sound; only its version has changed"
     with pytest.raises(MissingInput, match=r"v3\.toy is not the file that round 3 judged"):
         records.judged_file(stored, versions)
-    assert solutions.next_version(played.project, OP, "toy") == 4
+    assert solutions.next_version_number(played.project, OP, "toy") == 4
 
 
 @pytest.mark.parametrize("spoil", SPOILED.values(), ids=SPOILED.keys())

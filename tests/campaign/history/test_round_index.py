@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from campaign_kit import Script, change_manifest
 
-from warpsmith.campaign.history import index, manifests, past_rounds, records, store
+from warpsmith import derived_rows
+from warpsmith.campaign.history import manifests, past_rounds, records, store
 from warpsmith.campaign.history.store import Campaign, Progress
 from warpsmith.core.campaign import Strike
 from warpsmith.ledger.store import DIGEST, RECORD
@@ -21,7 +22,7 @@ from warpsmith.project import Project
 @pytest.fixture(autouse=True)
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of this moment get rows."""
-    monkeypatch.setattr(index, "_SETTLED_SECONDS", -5)
+    monkeypatch.setattr(derived_rows, "_SETTLED_SECONDS", -5)
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ def test_nobody_else_can_write_the_index(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "new"))
     progress(rounds)
-    path = index.round_index_path(rounds.project.root)
+    path = derived_rows.rows_path(rounds.project.root)
     assert path.is_file()
     for folder in (path.parent, path.parent.parent):
         assert folder.stat().st_mode & 0o077 == 0
@@ -141,22 +142,22 @@ def test_what_else_decides_is_seen(rounds: Campaign, reads: list[str], change: s
 def test_a_file_that_just_changed_gets_no_row(
     rounds: Campaign, reads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index, "_SETTLED_SECONDS", 3600)
+    monkeypatch.setattr(derived_rows, "_SETTLED_SECONDS", 3600)
     assert progress(rounds) == progress(rounds)
     assert len(reads) == 2
-    assert not index.round_index_path(rounds.project.root).exists()
+    assert not derived_rows.rows_path(rounds.project.root).exists()
 
 
 def test_other_code_reads_again(rounds: Campaign, reads: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     progress(rounds)
-    monkeypatch.setattr(index, "code_state", lambda: "other")
+    monkeypatch.setattr(derived_rows, "code_state", lambda: "other")
     progress(rounds)
     assert len(reads) == 2
 
 
 @pytest.mark.parametrize("damage", ["deleted", "no database", "cut", "other layout", "bad value"])
 def test_a_damaged_index_costs_time_alone(rounds: Campaign, reads: list[str], damage: str) -> None:
-    first, path = progress(rounds), index.round_index_path(rounds.project.root)
+    first, path = progress(rounds), derived_rows.rows_path(rounds.project.root)
     assert path.is_file()
     if damage == "deleted":
         path.unlink()
@@ -186,8 +187,8 @@ def test_where_nothing_can_be_written_the_records_answer(
 
 
 def test_a_busy_index_is_left_out(rounds: Campaign, reads: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index, "_WAIT_SECONDS", 0.05)
-    first, path = progress(rounds), index.round_index_path(rounds.project.root)
+    monkeypatch.setattr(derived_rows, "_WAIT_SECONDS", 0.05)
+    first, path = progress(rounds), derived_rows.rows_path(rounds.project.root)
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("BEGIN EXCLUSIVE")
     assert progress(rounds) == first
@@ -198,15 +199,15 @@ def test_a_busy_index_is_left_out(rounds: Campaign, reads: list[str], monkeypatc
 
 
 def test_writers_at_once_lose_nothing(rounds: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index, "_WAIT_SECONDS", 60.0)
+    monkeypatch.setattr(derived_rows, "_WAIT_SECONDS", 60.0)
     root = rounds.project.root
     rows = [{f"{name}": ("state", "{}")} for name in range(20)]
-    threads = [threading.Thread(target=index.write_rows, args=(root, "kind", row)) for row in rows]
+    threads = [threading.Thread(target=derived_rows.write_rows, args=(root, "kind", row)) for row in rows]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(index.read_rows(root, "kind")) == len(rows)
+    assert len(derived_rows.read_rows(root, "kind")) == len(rows)
 
 
 def test_past_rounds_are_the_same_from_the_index(rounds: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,19 +234,19 @@ def test_where_the_state_folder_cannot_be_read_there_is_no_index(
     def refuse(_: Path) -> Path:
         raise PermissionError("Permission denied")
 
-    monkeypatch.setattr(index, "round_index_path", refuse)
+    monkeypatch.setattr(derived_rows, "rows_path", refuse)
     assert progress(rounds) == first
 
 
 def test_names_that_are_not_utf_8_get_no_row(tmp_path: Path) -> None:
-    index.write_rows(tmp_path, "kind", {"/tmp/\udce9": ("state", "value"), "plain": ("state", "value")})
-    assert index.read_rows(tmp_path, "kind") == {"plain": ("state", "value")}
+    derived_rows.write_rows(tmp_path, "kind", {"/tmp/\udce9": ("state", "value"), "plain": ("state", "value")})
+    assert derived_rows.read_rows(tmp_path, "kind") == {"plain": ("state", "value")}
 
 
 def test_an_index_with_a_value_that_is_no_text_is_removed(tmp_path: Path) -> None:
-    index.write_rows(tmp_path, "kind", {"plain": ("state", "value")})
-    with sqlite3.connect(index.round_index_path(tmp_path)) as connection:
+    derived_rows.write_rows(tmp_path, "kind", {"plain": ("state", "value")})
+    with sqlite3.connect(derived_rows.rows_path(tmp_path)) as connection:
         connection.execute("UPDATE derived SET value = CAST(x'ff' AS TEXT)")
     connection.close()
-    assert index.read_rows(tmp_path, "kind") == {}
-    assert not index.round_index_path(tmp_path).exists()
+    assert derived_rows.read_rows(tmp_path, "kind") == {}
+    assert not derived_rows.rows_path(tmp_path).exists()

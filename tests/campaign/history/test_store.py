@@ -92,31 +92,72 @@ def test_line_endings_are_not_gits_to_change(project: Project) -> None:
     assert manifest.read_bytes() == text
 
 
-def test_two_clones_that_both_closed_rounds_merge(project: Project, tmp_path: Path) -> None:
+def commit_all(root: Path, message: str) -> None:
+    git(root, "add", "-A")
+    git(root, "-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", message)
+
+
+@pytest.mark.parametrize("languages", [("toy", "other"), ("toy", "toy")])
+def test_two_clones_that_both_closed_rounds_merge(
+    project: Project, tmp_path: Path, languages: tuple[str, str]
+) -> None:
     make_repository(project.root)
     clones = []
-    for language in ("toy", "other"):
-        root = tmp_path / language
-        git(tmp_path, "clone", "-q", str(project.root), language)
+    for number, language in enumerate(languages):
+        root = tmp_path / f"clone{number}"
+        git(tmp_path, "clone", "-q", str(project.root), root.name)
         clone = Project(root, root / "kernels", root / "devlog", root / "docs" / "knowledge")
         campaign = start.start_campaign(clone, OP, "cpu", language)
         script = Script({"v1": "ACCEPT", "v2": "ACCEPT"})
         for _ in range(2):
             script.round(campaign)
         pages.render_campaign(campaign)
-        git(root, "add", "-A")
-        git(root, "-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", language)
+        commit_all(root, language)
         clones.append(clone)
     root = clones[0].root
     git(root, "fetch", "-q", str(clones[1].root))
     git(root, "-c", "user.name=a", "-c", "user.email=a@b.c", "merge", "-q", "--no-edit", "FETCH_HEAD")
     merged = store.list_campaigns(clones[0], OP)
-    assert sorted(campaign.manifest.target_language for campaign in merged) == ["other", "toy"]
+    assert sorted(campaign.manifest.target_language for campaign in merged) == sorted(languages)
     assert [[record.round for record in campaign.records()] for campaign in merged] == [[1, 2], [1, 2]]
-    for campaign in merged:
-        pages.render_campaign(campaign)
+    judged = [record.solution for campaign in merged for record in campaign.records()]
+    assert len(set(judged)) == 4
+    versions = [solutions.find_solution(clones[0], OP, name) for name in judged]
+    assert all(each.path.read_text() == f"multiply by {each.number}\n" for each in versions)
+    pages.render_all(clones[0])
     page = (root / "devlog" / OP / f"{OP}.md").read_text()
     assert page.count(f"({merged[0].name}/report.md)") == page.count(f"({merged[1].name}/report.md)") == 1
+    faults = evidence_check.check_evidence(clones[0], {}).stale  # the kit's verdicts are on no real definition
+    assert all("definition.py" in fault.message for fault in faults)
+
+
+def test_a_merge_keeps_the_name_of_the_version_that_is_designed(project: Project) -> None:
+    make_repository(project.root)
+    git(project.root, "remote", "add", "origin", "elsewhere")
+    campaign = start.start_campaign(project, OP, "cpu", "toy")
+    suffix = campaign.manifest.version_suffix
+    assert campaign.name.endswith(f"-{suffix}")
+    script = Script({"v1": "ACCEPT"})
+    script.round(campaign)
+    script.until(campaign, "design")
+    designed = state.read_state(campaign).solution
+    assert designed is not None
+    assert designed.name == f"toy/v2_{suffix}"
+    designed.path.write_text("multiply by 2\n")
+    other = start.start_campaign(project, OP, "cpu", "toy", git="none")
+    foreign = other.rounds / "001"
+    foreign.mkdir(parents=True)
+    (foreign / "toy-v7_zzzz.toy").write_text("multiply by 7\n")
+    assert state.read_state(campaign).solution == designed
+    designed.path.unlink()
+    assert state.read_state(campaign).solution.name == f"toy/v8_{suffix}"  # type: ignore[union-attr]
+
+
+def test_versions_have_a_suffix_where_there_are_other_checkouts(project: Project) -> None:
+    make_repository(project.root)
+    assert start.start_campaign(project, OP, "cpu", "toy").manifest.version_suffix is None
+    git(project.root, "worktree", "add", "-q", str(project.root.parent / "second"))
+    assert start.start_campaign(project, OP, "cpu", "toy").manifest.version_suffix
 
 
 @pytest.mark.parametrize(
@@ -173,9 +214,9 @@ def test_versions_of_other_campaigns_are_not_taken_again(project: Project) -> No
     solution = state.read_state(second).solution
     assert solution is not None
     assert solution.name == "toy/v2"
-    assert solutions.next_version(project, OP, "toy") == 3
-    assert solutions.next_version(project, OP, "other") == 1
-    assert solutions.list_versions(project, OP, "toy") == [1, 2]
+    assert solutions.next_version_number(project, OP, "toy") == 3
+    assert solutions.next_version_number(project, OP, "other") == 1
+    assert solutions.list_versions(project, OP, "toy") == ["v1", "v2"]
 
 
 def test_a_later_campaign_begins_at_what_an_earlier_one_found_best(project: Project) -> None:
@@ -304,13 +345,13 @@ def test_round_1000_is_a_round_like_any_other(project: Project) -> None:
     script.round(campaign)
     assert [stored.folder.name for stored in campaign.closed_rounds()] == ["001", "1000"]
     assert due_phase.find_due_phase(state.read_state(campaign)).round == 1001
-    assert solutions.next_version(project, OP, "toy") == 3
+    assert solutions.next_version_number(project, OP, "toy") == 3
     view = open_work.CampaignView(campaign.folder)
     (campaign.rounds / "999").mkdir()
     assert [folder.name for folder in view.closed] == ["001", "999", "1000"]
     assert view.judged_versions() == {"toy-v1.toy", "toy-v2.toy"}
     (campaign.rounds / "999").rmdir()
-    assert len(list(project.devlog.glob(hit_rates.RECORDS[0]))) == 2
+    assert len(hit_rates.list_records(project)) == 2
     pages.render_campaign(campaign)
     assert (campaign.rounds / "1000" / "summary.md").is_file()
     assert evidence_check.check_evidence(project, pages.expected_pages(project)).rounds == 2

@@ -63,6 +63,21 @@ def test_a_first_version_runs_alone(ranks: RankCampaign) -> None:
     assert judge.asked == [("1", "alone")]
 
 
+def test_a_race_is_signed_and_an_edit_shows(ranks: RankCampaign) -> None:
+    close(ranks, "1")
+    race(ranks, Judge())
+    ledger, path = ranks.ledger, rank_race.rank_race_path(ranks)
+    assert ledger.signature_faults(ledger.read_all()) == []
+    sound = path.read_bytes()
+    path.write_bytes(sound.replace(b'"round": 1', b'"round": 2'))
+    ((found, fault),) = ledger.signature_faults(ledger.read_all())
+    assert found == path
+    assert "signature" in fault
+    path.write_bytes(sound)
+    path.with_suffix(".sig").unlink()
+    assert len(ledger.signature_faults(ledger.read_all())) == 1
+
+
 def test_a_later_version_needs_a_race_of_its_own(ranks: RankCampaign) -> None:
     close(ranks, "1")
     race(ranks, Judge())

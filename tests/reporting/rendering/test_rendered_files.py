@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from warpsmith.campaign.history import index
+from warpsmith import derived_rows
 from warpsmith.project import Project
 from warpsmith.reporting.rendering import rendered_files
 from warpsmith.reporting.rendering.rendered_files import RenderedFiles
@@ -52,7 +52,7 @@ def test_a_file_that_is_not_as_it_was_written_is_rendered(project: Project, page
     elif harm == "remove":
         page.unlink()
     else:
-        index.round_index_path(project.root).unlink()
+        derived_rows.rows_path(project.root).unlink()
     assert render(project, page, "one", "first\n")[1]
     assert page.read_text() == "first\n"
 
@@ -78,5 +78,5 @@ def test_nothing_is_written_if_one_does_not_render(project: Project) -> None:
 def test_other_code_has_other_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
     first = rendered_files.hash_inputs("a", "b")
     assert first != rendered_files.hash_inputs("ab", "")
-    monkeypatch.setattr(index, "code_state", lambda: "other")
+    monkeypatch.setattr(derived_rows, "code_state", lambda: "other")
     assert rendered_files.hash_inputs("a", "b") != first

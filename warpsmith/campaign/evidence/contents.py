@@ -14,7 +14,8 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from warpsmith.campaign.history import index, manifests
+from warpsmith import derived_rows
+from warpsmith.campaign.history import manifests
 from warpsmith.core.base import Model
 from warpsmith.project import Project
 
@@ -40,13 +41,15 @@ class ContentHashes:
     def state_of(self, folder: Path, *others: str) -> str:
         """Return a hash over all that a result on one campaign follows from; `others` are further inputs."""
         parts = (self.campaigns[folder], self.operators.get(folder.parent.name, ""), self.knowledge, *others)
-        return _hash_texts([index.code_state(), *parts])
+        return _hash_texts([derived_rows.code_state(), *parts])
 
     def state(self, *others: str) -> str:
         """Return a hash over all that a result on all campaigns follows from; `others` are further inputs."""
         campaigns = [f"{folder} {digest}" for folder, digest in sorted(self.campaigns.items())]
         operators = [f"{op} {digest}" for op, digest in sorted(self.operators.items())]
-        return _hash_texts([index.code_state(), *campaigns, *operators, self.races, self.knowledge, *others])
+        return _hash_texts(
+            [derived_rows.code_state(), *campaigns, *operators, self.races, self.knowledge, *others]
+        )
 
 
 def hash_contents(project: Project) -> ContentHashes:
@@ -62,7 +65,7 @@ def hash_contents(project: Project) -> ContentHashes:
 
 def recall(project: Project, kind: str, states: Mapping[Path, str], model: type[T]) -> dict[Path, T]:
     """Return the results of a kind that the index has for these states, by the folder of the campaign."""
-    rows = index.read_rows(project.root, kind)
+    rows = derived_rows.read_rows(project.root, kind)
     results = {}
     for folder, state in states.items():
         row = rows.get(str(folder))
@@ -77,7 +80,7 @@ def recall(project: Project, kind: str, states: Mapping[Path, str], model: type[
 def remember(project: Project, kind: str, states: Mapping[Path, str], results: Mapping[Path, Model]) -> None:
     """Keep results of a kind with the states that they follow from."""
     rows = {str(folder): (states[folder], result.model_dump_json()) for folder, result in results.items()}
-    index.write_rows(project.root, kind, rows)
+    derived_rows.write_rows(project.root, kind, rows)
 
 
 def _hash_folder(folder: Path) -> str:

@@ -6,7 +6,6 @@ on this machine counts, so a file that an agent writes there changes nothing.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from warpsmith.core.evaluation import SLOWED, Evaluation
 from warpsmith.core.evidence import Retiming, Stale
 from warpsmith.core.text import describe_error
 from warpsmith.errors import CorruptRecord
-from warpsmith.ledger import signing
+from warpsmith.ledger import signed_file, signing
 from warpsmith.ledger.store import corrupt_file
 
 RETIMINGS = "retimings"
@@ -66,11 +65,7 @@ def write_retiming(campaign: Campaign, best: StoredRound, retiming: Retiming) ->
     """Write a retiming of a round's version, signed; return its file."""
     number = max((int(path.stem.rpartition("-")[2]) for path, _ in read_retimings(campaign, best)), default=0) + 1
     path = campaign.folder / RETIMINGS / f"{best.folder.name}-{number}.json"
-    data = retiming.model_dump_json(indent=2).encode() + b"\n"
-    sha256 = hashlib.sha256(data).hexdigest()
-    files.write_file(_signature_of(path), signing.sign_record(sha256))
-    files.write_file(path, data)
-    signing.log_record(path, sha256)
+    signed_file.write_signed_file(path, retiming.model_dump_json(indent=2).encode() + b"\n")
     return path
 
 
@@ -98,11 +93,8 @@ def list_retiming_faults(campaign: Campaign, rounds: list[StoredRound]) -> list[
             findings.append(_finding(campaign, campaign.folder / RETIMINGS, str(error)))
             continue
         for path, _ in retimings:
-            sha256 = files.file_sha256(path)
-            if not _has_signature(path, sha256):
-                findings.append(_finding(campaign, path, "is not what its signature signs"))
-            elif logged.get(str(path.resolve())) not in (None, sha256):
-                findings.append(_finding(campaign, path, "is not the record that was signed last on this machine"))
+            if fault := signed_file.file_signature_fault(path, logged):
+                findings.append(_finding(campaign, path, fault))
     return findings
 
 
@@ -126,16 +118,4 @@ def _read(path: Path, best: StoredRound) -> Retiming:
 def _is_signed(path: Path) -> bool:
     """Return whether this user's key signed a retiming on this machine."""
     sha256 = files.file_sha256(path)
-    return _has_signature(path, sha256) and signing.logged_hashes().get(str(path.resolve())) == sha256
-
-
-def _has_signature(path: Path, sha256: str) -> bool:
-    try:
-        text = _signature_of(path).read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return False
-    return signing.signer_of(text, sha256) is not None
-
-
-def _signature_of(path: Path) -> Path:
-    return path.with_suffix(".sig")
+    return signed_file.has_signature(path) and signing.logged_hashes().get(str(path.resolve())) == sha256

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 from warpsmith import languages
@@ -47,6 +48,7 @@ def _relevant(libraries: Mapping[str, str], names: Iterable[str]) -> dict[str, s
     return {name: libraries[name] for name in dict.fromkeys(("torch", *packages)) if name in libraries}
 
 
+@cache
 def _installed(name: str) -> str | None:
     try:
         return version(name)

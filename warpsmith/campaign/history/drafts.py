@@ -29,7 +29,7 @@ def find_port_version(project: Project, op: str, name: str) -> PortVersion:
         path = project.kernels / op / "drafts" / language / f"{version}{suffix}"
     else:
         solution = solutions.find_solution(project, op, name)
-        language, version, path = solution.language, f"v{solution.version}", solution.path
+        language, version, path = solution.language, solution.version, solution.path
     if not path.is_file():
         raise MissingInput(f"{project.relative(path)} does not exist.")
     return PortVersion(language, version, path)
@@ -39,8 +39,7 @@ def list_port_versions(project: Project, op: str, language: str) -> list[str]:
     """List the names that `find_port_version` takes of a language, versions first, each in order."""
     suffix = languages.get(language).suffix
     drafts = sorted(path.stem for path in (project.kernels / op / "drafts" / language).glob(f"[0-9]*{suffix}"))
-    versions = (f"v{number}" for number in solutions.list_versions(project, op, language))
-    return [f"{language}/{each}" for each in (*versions, *drafts)]
+    return [f"{language}/{each}" for each in (*solutions.list_versions(project, op, language), *drafts)]
 
 
 def untimed_versions(project: Project, op: str, target: str) -> list[Solution]:

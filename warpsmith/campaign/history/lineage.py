@@ -147,7 +147,7 @@ def _message(campaign: Campaign, stored: StoredRound) -> str:
         gain, paragraphs = "struck", [f"Reason: {record.struck.reason}"]
     return "\n".join(
         (
-            f"{manifest.target_op} {language} v{version}: {gain} (round {record.round}, {manifest.target})",
+            f"{manifest.target_op} {language} {version}: {gain} (round {record.round}, {manifest.target})",
             "",
             # Each text is a paragraph of one line, so that none of it can pass for a trailer.
             *(part for text in paragraphs for part in (to_one_line(text), "")),

@@ -14,6 +14,7 @@ from warpsmith.campaign.history.fingerprints import source_fingerprint
 from warpsmith.campaign.history.journal import JournalLine
 from warpsmith.campaign.history.records import StoredRound
 from warpsmith.core.campaign import RoundRecord
+from warpsmith.core.text import VERSION
 from warpsmith.errors import MissingInput, Misuse
 from warpsmith.languages.base import Language
 from warpsmith.ledger.store import RECORD
@@ -26,51 +27,74 @@ class Solution:
 
     language: str
     """Language of the version."""
-    version: int
-    """Number of the version."""
+    version: str
+    """Name of the version in its language: `v3`, or `v3_k2f9` of a campaign whose versions have a suffix."""
     path: Path
-    """`<kernels>/<op>/<language>/v<N><suffix>`."""
+    """`<kernels>/<op>/<language>/<version><suffix>`."""
 
     @property
     def name(self) -> str:
         """Name of the version in records: `triton/v3`."""
-        return f"{self.language}/v{self.version}"
+        return f"{self.language}/{self.version}"
+
+    @property
+    def number(self) -> int:
+        """Number of the version."""
+        return version_number(self.version)
 
     @property
     def snapshot(self) -> str:
         """Name of its copy next to a record."""
-        return f"{self.language}-v{self.version}{self.path.suffix}"
+        return f"{self.language}-{self.version}{self.path.suffix}"
 
 
-def parse_version_name(name: str) -> tuple[str, int]:
-    """Parse a name such as `triton/v3` into language and number; raises Misuse."""
-    match = re.fullmatch(r"([a-z][a-z0-9_]*)/v([1-9]\d*)", name)
+def parse_version_name(name: str) -> tuple[str, str]:
+    """Parse a name such as `triton/v3` into language and version; raises Misuse."""
+    match = re.fullmatch(rf"([a-z][a-z0-9_]*)/({VERSION})", name)
     if not match:
         raise Misuse(f"`{name}` is no version; write it as `triton/v3`.")
-    return match[1], int(match[2])
+    return match[1], match[2]
+
+
+def version_number(version: str) -> int:
+    """Return the number of a version such as `v3` or `v3_k2f9`."""
+    return int(version[1:].partition("_")[0])
+
+
+def version_with_number(number: int, suffix: str | None) -> str:
+    """Return the name of a version with a number and a campaign's suffix, if it has one."""
+    return f"v{number}_{suffix}" if suffix else f"v{number}"
 
 
 def find_solution(project: Project, op: str, name: str) -> Solution:
     """Find the version of a name such as `triton/v3`; raises Misuse."""
     language, version = parse_version_name(name)
-    path = project.kernels / op / language / f"v{version}{languages.get(language).suffix}"
+    path = project.kernels / op / language / f"{version}{languages.get(language).suffix}"
     return Solution(language, version, path)
 
 
-def list_versions(project: Project, op: str, language: str) -> list[int]:
-    """List the numbers of the versions that have a file, in order."""
+def list_versions(project: Project, op: str, language: str) -> list[str]:
+    """List the versions that have a file, by their numbers."""
     suffix = languages.get(language).suffix
     return _versions((project.kernels / op / language).glob(f"v*{suffix}"), "", suffix)
 
 
-def next_version(project: Project, op: str, language: str) -> int:
-    """Number of the first version that no campaign of the operator has judged in a round."""
+def next_version_number(project: Project, op: str, language: str) -> int:
+    """Return the first number above those of all versions that a campaign of the operator has judged in a
+    round."""
     suffix = languages.get(language).suffix
-    numbers = []
+    versions = []
     for folder in project.devlog.glob(f"{op}/*/rounds/{files.NUMBERED}"):
         snapshots = _versions(folder.glob(f"{language}-v*{suffix}"), f"{language}-", suffix)
-        numbers += snapshots or _recorded_version(folder / RECORD, language)  # a clone has no snapshots
-    return max(numbers, default=0) + 1
+        versions += snapshots or _recorded_version(folder / RECORD, language)  # a clone has no snapshots
+    return max(map(version_number, versions), default=0) + 1
+
+
+def new_solution(project: Project, op: str, language: str, suffix: str | None) -> Solution:
+    """Choose a version that neither a file nor a record has, with a campaign's suffix if it has one."""
+    numbers = map(version_number, list_versions(project, op, language))
+    number = max(*numbers, next_version_number(project, op, language) - 1) + 1
+    return find_solution(project, op, f"{language}/{version_with_number(number, suffix)}")
 
 
 def refuse_lost(solution: Solution, lost: Sequence[JournalLine]) -> None:
@@ -104,6 +128,7 @@ def due_solution(
     proven: Sequence[str] = (),
     lost: Sequence[JournalLine] = (),
     *,
+    suffix: str | None = None,
     from_scratch: bool = False,
     left_out: Collection[str] = (),
 ) -> Solution:
@@ -113,15 +138,19 @@ def due_solution(
     the last of `proven` (best versions of earlier campaigns), else the latest. Every other round takes a new
     version. A version of a `lost` verdict was judged too. A baseline `from_scratch` takes none that a campaign
     has recorded. None of `left_out` is taken: versions that were judged without a device.
+
+    With the campaign's `suffix` a new version keeps its name while it is designed, also if a merge meanwhile
+    brings higher numbers.
     """
     judged = {stored.record.solution for stored in rounds} | {line.solution or "" for line in lost}
-    numbers = [parse_version_name(name)[1] for name in judged if name.startswith(f"{language}/")]
-    following = max([next_version(project, op, language), *(number + 1 for number in numbers)])
-    names = [f"{language}/v{version}" for version in list_versions(project, op, language)]
+    own = [version for other, version in map(parse_version_name, filter(None, judged)) if other == language]
+    following = max(next_version_number(project, op, language), *(version_number(each) + 1 for each in own), 1)
+    names = [f"{language}/{version}" for version in list_versions(project, op, language)]
     existing = [name for name in names if name not in left_out]
-    chosen = f"{language}/v{following}"
-    if records.best_round(stored.record for stored in rounds) is None and existing:
-        newest = [existing[-1]] if parse_version_name(existing[-1])[1] >= following else []
+    begun = [name for name in names if suffix and name.endswith(f"_{suffix}") and name not in judged]
+    chosen = begun[0] if begun else f"{language}/{version_with_number(following, suffix)}"
+    if records.best_round(stored.record for stored in rounds) is None and existing and not begun:
+        newest = [existing[-1]] if version_number(parse_version_name(existing[-1])[1]) >= following else []
         recorded = [*(name for name in reversed(proven) if name in existing), existing[-1]]
         choices = newest if from_scratch else [*newest, *recorded]
         chosen = next((name for name in choices if name not in judged), chosen)
@@ -177,7 +206,7 @@ def _recorded_fingerprint(language: Language, stored: StoredRound, versions: Pat
         return ""
 
 
-def _recorded_version(path: Path, language: str) -> list[int]:
+def _recorded_version(path: Path, language: str) -> list[str]:
     """Return the version that a record names, if it is of this language and the record reads."""
     try:
         name = json.loads(path.read_bytes())["solution"]
@@ -186,7 +215,7 @@ def _recorded_version(path: Path, language: str) -> list[int]:
     return [parse_version_name(name)[1]] if str(name).startswith(f"{language}/v") else []
 
 
-def _versions(paths: Iterable[Path], prefix: str, suffix: str) -> list[int]:
-    pattern = re.compile(rf"{re.escape(prefix)}v([1-9]\d*){re.escape(suffix)}")
-    names = [path.name for path in paths]
-    return sorted(int(match[1]) for name in names if (match := pattern.fullmatch(name)))
+def _versions(paths: Iterable[Path], prefix: str, suffix: str) -> list[str]:
+    pattern = re.compile(rf"{re.escape(prefix)}({VERSION}){re.escape(suffix)}")
+    versions = [match[1] for path in paths if (match := pattern.fullmatch(path.name))]
+    return sorted(versions, key=lambda version: (version_number(version), version))

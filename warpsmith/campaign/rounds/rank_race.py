@@ -14,10 +14,7 @@ from warpsmith.core.evaluation import Verdict
 from warpsmith.errors import MachineFailed, MissingInput
 from warpsmith.lab.ranks.judge import RankRequest
 from warpsmith.lab.ranks.models import RankEvaluation
-from warpsmith.ledger.store import write_model
-
-FINAL = "final.json"
-"""File of the race, next to the folder of the rounds."""
+from warpsmith.ledger import signed_file
 
 ALONE = "alone"
 """Name of the judgement of a best version that has no rival: it is the first one, and no peer was named."""
@@ -45,7 +42,7 @@ def race_best_version(
     peers: Sequence[Path],
     judge: Callable[[RankRequest], RankEvaluation],
 ) -> RankRace:
-    """Judge the best version again beside the first accepted one and peers, and write the race.
+    """Judge the best version again beside the first accepted one and peers, and write the race, signed.
 
     Args:
         campaign: the rounds, which the caller holds.
@@ -75,7 +72,7 @@ def race_best_version(
             raise MachineFailed(f"The final race beside {name} is INVALID: {reason.rstrip('.')}. Race again.")
         judgements[name] = evaluation
     race = RankRace(round=best.number, record_sha256=best.sha256, judgements=judgements)
-    write_model(rank_race_path(campaign), race)
+    signed_file.write_signed_file(rank_race_path(campaign), race.model_dump_json(indent=2).encode() + b"\n")
     return race
 
 
@@ -87,4 +84,4 @@ def read_rank_race(campaign: RankCampaign, best: StoredRankRound) -> RankRace | 
 
 def rank_race_path(campaign: RankCampaign) -> Path:
     """Return the file of the final race."""
-    return campaign.ledger.folder.parent / FINAL
+    return campaign.ledger.final_race

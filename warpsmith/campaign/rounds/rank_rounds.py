@@ -23,13 +23,16 @@ from warpsmith.core.base import Model, Name, Sha256, Slug
 from warpsmith.core.evaluation import Verdict
 from warpsmith.errors import Misuse
 from warpsmith.lab.ranks.models import RankEvaluation
-from warpsmith.ledger import repair
+from warpsmith.ledger import repair, signed_file, signing
 from warpsmith.ledger.lock import LOCK, hold_lock
 from warpsmith.ledger.store import Ledger, StoredRecord
 from warpsmith.project import Project
 
 VERSION = "version.py"
 """Name of the version's copy in the folder of a round."""
+
+FINAL = "final.json"
+"""Name of the file of the final race."""
 
 
 class RankRound(Model):
@@ -93,6 +96,19 @@ class RankLedger(Ledger[RankRound]):
             raise self.corrupt(path, "is not the version that was judged")
         return super().verify(stored, attachments)
 
+    @property
+    def final_race(self) -> Path:
+        """File of the final race, next to the folder of the rounds."""
+        return self.folder.parent / FINAL
+
+    def signature_faults(self, records: Sequence[StoredRankRound]) -> list[tuple[Path, str]]:
+        """Return the records that are not what their signatures sign, the final race included, with the fault."""
+        faults = super().signature_faults(records)
+        if self.final_race.is_file():
+            fault = signed_file.file_signature_fault(self.final_race, signing.logged_hashes())
+            faults += [(self.final_race, fault)] if fault else []
+        return faults
+
 
 @dataclass(frozen=True)
 class RankCampaign:
@@ -124,7 +140,7 @@ class RankCampaign:
         Raises:
             CorruptRecord: a record is corrupt.
         """
-        return _last_accepted(self.ledger.read_all(), definition_sha256)
+        return last_accepted_round(self.ledger.read_all(), definition_sha256)
 
     def accepted(self, definition_sha256: str) -> list[StoredRankRound]:
         """Return the accepted rounds of this definition in order; raises CorruptRecord."""
@@ -133,7 +149,7 @@ class RankCampaign:
     def standing(self, definition_sha256: str) -> RankStanding:
         """Return all rounds, and which version stands; raises CorruptRecord."""
         rounds = self.ledger.read_all()
-        best = _last_accepted(rounds, definition_sha256)
+        best = last_accepted_round(rounds, definition_sha256)
         return RankStanding(
             op=self.op,
             target=self.target,
@@ -215,9 +231,19 @@ def hold_rank_campaign(campaign: RankCampaign) -> Iterator[None]:
         yield
 
 
+def list_rank_campaigns(project: Project) -> list[RankCampaign]:
+    """List every campaign over ranks, by operator, target and ranks."""
+    campaigns = []
+    for folder in sorted(project.devlog.glob("*/ranks/*/rounds")):
+        target, _, ranks = folder.parent.name.rpartition("-")
+        if target and ranks.isdigit():
+            campaigns.append(RankCampaign(project, folder.parents[2].name, target, int(ranks)))
+    return campaigns
+
+
 def list_rank_ledgers(project: Project) -> list[RankLedger]:
     """List the ledgers of every campaign over ranks, by operator, target and ranks."""
-    return [_rank_ledger(folder) for folder in sorted(project.devlog.glob("*/ranks/*/rounds"))]
+    return [campaign.ledger for campaign in list_rank_campaigns(project)]
 
 
 def _rank_ledger(folder: Path) -> RankLedger:
@@ -226,7 +252,8 @@ def _rank_ledger(folder: Path) -> RankLedger:
     return RankLedger(folder, RankRound, "round", command)
 
 
-def _last_accepted(rounds: Sequence[StoredRankRound], definition_sha256: str) -> StoredRankRound | None:
+def last_accepted_round(rounds: Sequence[StoredRankRound], definition_sha256: str) -> StoredRankRound | None:
+    """Return the round whose version stands under a definition, None if none does."""
     accepted = _accepted(rounds, definition_sha256)
     return accepted[-1] if accepted else None
 

@@ -205,12 +205,14 @@ def _solution(
         unrun = () if manifest.port else drafts.unrun_versions(project, op)
         return solutions.due_solution(
             project, op, manifest.target_language, rounds, proven, lost,
-            from_scratch=manifest.earlier_work == "hidden",
+            suffix=manifest.version_suffix, from_scratch=manifest.earlier_work == "hidden",
             left_out=unrun,
         )  # fmt: skip
     if opened.selection is None:
         return None
-    return solutions.due_solution(project, op, opened.selection.language, rounds, lost=lost)
+    return solutions.due_solution(
+        project, op, opened.selection.language, rounds, lost=lost, suffix=campaign.manifest.version_suffix
+    )
 
 
 def _earlier_best(campaign: Campaign) -> list[str]:

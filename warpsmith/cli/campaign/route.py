@@ -86,6 +86,7 @@ def _architecture(target: str | None, arch: str | None, languages: Sequence[Lang
 def _kernel(text: str) -> str | None:
     """Return the existing kernel's language, of a version by its folder, of another file by its source."""
     from warpsmith import languages
+    from warpsmith.core.text import VERSION
     from warpsmith.driver import routing
     from warpsmith.errors import MissingInput, Misuse
 
@@ -101,7 +102,7 @@ def _kernel(text: str) -> str | None:
     except (OSError, UnicodeDecodeError) as error:
         raise Misuse(f"{path} cannot be read: {error}; name a source file.") from error
     name = path.resolve().parent.name
-    if re.fullmatch(r"v[0-9]+", path.stem) and name in languages.names():
+    if re.fullmatch(VERSION, path.stem) and name in languages.names():
         return name
     language = languages.recognise(path.name, source)
     if language is None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from warpsmith.cli.campaign.version import File
 from warpsmith.cli.options import Json, Target
+
+if TYPE_CHECKING:
+    from warpsmith.project import Project
 
 
 def tune_command(
@@ -44,18 +47,24 @@ def tune_command(
             lab_requests.lab_request(project, manifest, base, tell, sets=sets), seconds
         )
     if text != base.path.read_text(encoding="utf-8"):
-        numbers = solutions.list_versions(project, op, base.language)
-        number = max(*numbers, solutions.next_version(project, op, base.language) - 1) + 1
-        path = solutions.find_solution(project, op, f"{base.language}/v{number}").path
+        path = solutions.new_solution(project, op, base.language, _version_suffix(project, op)).path
         files.write_file(path, text)
         tuning = tuning.model_copy(update={"written": project.relative(path)})
     tries.log_configs(project, op, tuning.target, [screened.config for screened in tuning.tried])
-    record = project.root / ".warpsmith" / "tunings" / f"{op}-{base.language}-v{base.version}-{tuning.target}.json"
+    record = project.root / ".warpsmith" / "tunings" / f"{op}-{base.language}-{base.version}-{tuning.target}.json"
     files.write_file(record, tuning.model_dump_json(indent=2) + "\n")
     if as_json:
         console.out_json(tuning)
         return
     console.stdout().print(terminal.tuning_table(tuning, project.relative(record)))
+
+
+def _version_suffix(project: Project, op: str) -> str | None:
+    """Return the suffix of the campaign that is worked on, if it is on this operator."""
+    from warpsmith.campaign.history import store
+
+    campaign = store.find_current_campaign(project)
+    return campaign.manifest.version_suffix if campaign and campaign.manifest.target_op == op else None
 
 
 def register(app: typer.Typer) -> None:

@@ -46,7 +46,7 @@ _VERDICTS = {
     for accepted, words, verdict in ((True, r"rolled\s+back", "ROLLBACK"), (False, "accepted", "ACCEPT"))
 }
 """Words for the opposite verdict, by whether a round was accepted."""
-_OTHER_ROUND = re.compile(r"\bv\d+\b|\bround \d+\b|\bbest version\b|\bearlier\b|\bbefore\b|\bbaseline\b")
+_OTHER_ROUND = re.compile(r"\bv\d+(?:_\w+)?\b|\bround \d+\b|\bbest version\b|\bearlier\b|\bbefore\b|\bbaseline\b")
 
 
 _SLOWER = re.compile(r"\s*(?:as\s+)?(?:slow|longer|worse|behind|more\s+time)")

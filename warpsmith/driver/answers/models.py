@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, fie
 from warpsmith.core.base import Model, Name, Slug
 from warpsmith.core.metrics import METRICS
 from warpsmith.core.profile import Bottleneck, Opportunity, Stage
-from warpsmith.core.text import to_one_line
+from warpsmith.core.text import VERSION, to_one_line
 
 MOST_SENTENCES = 2
 """Sentences of a root cause and of a reviewer's reason."""
@@ -49,7 +49,7 @@ Reason = Annotated[Line, AfterValidator(_refuse_long)]
 MetricName = Annotated[str, AfterValidator(_refuse_unknown_metric)]
 """A name of `warpsmith.core.metrics.METRICS`."""
 
-Version = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*/v[1-9][0-9]*$")]
+Version = Annotated[str, Field(pattern=rf"^[a-z][a-z0-9_]*/{VERSION}$")]
 """A version as records name it: `triton/v3`."""
 
 

@@ -13,13 +13,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from warpsmith.program.process.program import Program
+from warpsmith.project import SCRATCH as SCRATCH
 from warpsmith.project import Project
 
 FOLDER = "programs"
 """Folder of all programs, in the devlog."""
-
-SCRATCH = ".warpsmith"
-"""Folder of the project for outputs, traces and backups, which git does not see."""
 
 SCRIPT_STEP = "__main__"
 """Part of a name in place of a step, for a script that a command runs."""

@@ -10,7 +10,6 @@ from warpsmith.program.operators import extraction_file
 from warpsmith.program.operators.models import CALLS_FILE, Extraction
 from warpsmith.program.trials.trial_store import Trials
 from warpsmith.project import Project
-from warpsmith.use import choice
 
 
 def region_extractions(project: Project) -> Iterator[Extraction]:
@@ -31,6 +30,8 @@ def list_definitions(project: Project) -> dict[str, str]:
 
 def list_accepted(project: Project) -> list[str]:
     """List the regions with an accepted version that the last trial of the whole step did not refuse."""
+    from warpsmith.use import choice  # `program next` often needs none of it
+
     return [
         extraction.op
         for extraction in region_extractions(project)

@@ -9,7 +9,6 @@ from warpsmith.program.operators import accepted_regions
 from warpsmith.program.trials import next_action
 from warpsmith.program.trials.next_action import ProgramState
 from warpsmith.project import Project
-from warpsmith.use import choice
 
 LEAST_SHARE = 0.02
 """Share of the step from which on a region is proposed. Chosen: twice the least gain that a trial can keep."""
@@ -41,6 +40,8 @@ def choose_program_action(project: Project, state: ProgramState) -> NextAction:
         is_open = verdicts and verdicts[-1] is TrialVerdict.INCONCLUSIVE and len(verdicts) < next_action.MOST_TRIES
         if verdicts and not is_open:
             continue
+        from warpsmith.use import choice  # most programs wait for no kernel
+
         if choice.rank_versions(project, op):
             reason = f"{_describe(row)}; {op} has an accepted version"
             return _region_action(action, reason, f"warpsmith program integrate {op} {arguments}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-from warpsmith.campaign.history import index
+from warpsmith import derived_rows
 from warpsmith.campaign.history.store import Campaign
 
 REPORT = "report.md"
@@ -21,15 +21,15 @@ def render_report(campaign: Campaign) -> list[Path]:
     files.
     """
     project = campaign.project
-    state = index.tree_state((project.devlog, project.kernels, *project.knowledge_layers), _drawn())
+    state = derived_rows.tree_state((project.devlog, project.kernels, *project.knowledge_layers), _drawn())
     key = str(campaign.folder)
-    if index.read_rows(project.root, _KIND).get(key, ("", ""))[0] == state.sha256:
+    if derived_rows.read_rows(project.root, _KIND).get(key, ("", ""))[0] == state.sha256:
         return []
     from warpsmith.reporting import pages  # takes longer to import than the rest of the command
 
     changed = pages.render_campaign(campaign)
     if not changed and state.settled:
-        index.write_rows(project.root, _KIND, {key: (state.sha256, "")})
+        derived_rows.write_rows(project.root, _KIND, {key: (state.sha256, "")})
     return changed
 
 

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from warpsmith import files
-from warpsmith.campaign.history import index
+from warpsmith import derived_rows, files
 from warpsmith.project import Project
 
 _KIND = "rendered"
@@ -20,7 +19,9 @@ _KIND = "rendered"
 
 def hash_inputs(*inputs: str) -> str:
     """Return a hash over all that a file is rendered from: texts, and the code that renders it."""
-    return hashlib.sha256("\0".join((index.code_state(), *inputs)).encode(errors="surrogateescape")).hexdigest()
+    return hashlib.sha256(
+        "\0".join((derived_rows.code_state(), *inputs)).encode(errors="surrogateescape")
+    ).hexdigest()
 
 
 @dataclass
@@ -33,7 +34,7 @@ class RenderedFiles:
     _due: dict[Path, tuple[str, Callable[[], str | bytes]]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._written = index.read_rows(self.project.root, _KIND)
+        self._written = derived_rows.read_rows(self.project.root, _KIND)
 
     def add(self, path: Path, inputs: str, render: Callable[[], str | bytes]) -> None:
         """Add a file that is rendered from these inputs, unless it is on disk as they give it."""
@@ -54,7 +55,7 @@ class RenderedFiles:
             str(path): (self._due[path][0], hashlib.sha256(content).hexdigest())
             for path, content in contents.items()
         }
-        index.write_rows(self.project.root, _KIND, rows)
+        derived_rows.write_rows(self.project.root, _KIND, rows)
         self._due.clear()
         return changed
 

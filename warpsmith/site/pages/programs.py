@@ -1,4 +1,4 @@
-"""Pages of whole programs and of kernels in other repositories, as their own commands render them."""
+"""Pages of whole programs, of kernels in other repositories and of operators over ranks, from their records."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpsmith import files
+from warpsmith.campaign.rounds import rank_race, rank_rounds
+from warpsmith.campaign.rounds.rank_rounds import RankCampaign
 from warpsmith.core.repo import RepoManifest
 from warpsmith.core.trial import RankedRecommendation
 from warpsmith.errors import WarpsmithError
@@ -15,7 +17,7 @@ from warpsmith.program.trials import next_action, trial_store, trials_total
 from warpsmith.program.trials.trial_store import Trials
 from warpsmith.repo import store as repo_store
 from warpsmith.repo.store import RepoCampaign
-from warpsmith.reporting import format, repo
+from warpsmith.reporting import format, ranks, repo
 from warpsmith.reporting.programs import fusion_ledger, program_trials
 from warpsmith.reporting.programs.fusion_ledger import FusionLedger
 from warpsmith.reporting.programs.program_trials import PageContext
@@ -29,12 +31,12 @@ from warpsmith.site.page import SearchText, SitePage, build_page
 
 @dataclass(frozen=True)
 class ProgramLine:
-    """A program or a kernel in its own repository, in a list."""
+    """A program, a kernel in its own repository, or an operator over ranks, in a list."""
 
     name: str
     """Its name."""
     kind: str
-    """`program` or `repository`."""
+    """`program`, `repository` or, over ranks, `operator`."""
     address: str
     """Its page."""
     count: str
@@ -42,7 +44,8 @@ class ProgramLine:
 
 
 def program_pages(context: SiteContext) -> tuple[list[SitePage], list[ProgramLine]]:
-    """Return the pages of all programs and repositories, and their lines in the list of campaigns."""
+    """Return the pages of all programs, repositories and operators over ranks, and their lines in the list of
+    campaigns."""
     pages, lines = [], []
     for name in _program_names(context):
         page, count = _program_page(context, Trials(context.project, name))
@@ -52,6 +55,10 @@ def program_pages(context: SiteContext) -> tuple[list[SitePage], list[ProgramLin
         page, count = _repository_page(context, campaign)
         pages.append(page)
         lines.append(ProgramLine(campaign.name, "repository", page.address, format.count_noun(count, "round")))
+    for ranked in rank_rounds.list_rank_campaigns(context.project):
+        page, count = _rank_page(context, ranked)
+        pages.append(page)
+        lines.append(ProgramLine(ranked.name, "operator", page.address, format.count_noun(count, "round")))
     return pages, lines
 
 
@@ -155,6 +162,41 @@ def _repository_page(context: SiteContext, campaign: RepoCampaign) -> tuple[Site
         section=addresses.CAMPAIGNS,
         found_by=(_text(campaign.name, address, "repository", " ".join(r.plan.hypothesis for r in records)),),
         body=render_markdown(_without_notice(text), around),
+        records=list(cited.items()),
+        analyses=[],
+        others=[],
+        problems=problems,
+        note="",
+    )
+    return page, len(records)
+
+
+def _rank_page(context: SiteContext, campaign: RankCampaign) -> tuple[SitePage, int]:
+    contents = context.contents
+    address = addresses.rank_campaign_address(campaign.op, campaign.target, campaign.ranks)
+    stored, faults = campaign.ledger.read_sound()
+    problems = [_sentence(context, error) for _, error in faults]
+    definition = stored[-1].record.evaluation.provenance.definition_sha256 if stored else ""
+    best, race = rank_rounds.last_accepted_round(stored, definition), None
+    try:
+        race = rank_race.read_rank_race(campaign, best) if best else None
+    except WarpsmithError as error:
+        problems.append(_sentence(context, error))
+    contents.problems += problems
+    records = [entry.record for entry in stored]
+    text = ranks.rank_page(campaign, records, best.record if best else None, race)
+    source = contents.archive.cite(rank_race.rank_race_path(campaign)) if race else None
+    cited = {entry.number: contents.archive.cite(entry.path) for entry in stored}
+    around = context.addresses.surroundings(address, campaign.ledger.folder.parent, source, numbered=cited)
+    summary = f"An operator over {campaign.ranks} ranks of {campaign.target}"
+    hypotheses = " ".join(record.hypothesis for record in records)
+    page = build_page(
+        "program",
+        address,
+        title=campaign.name,
+        section=addresses.CAMPAIGNS,
+        found_by=(SearchText(campaign.name, address, "operator", summary, campaign.op, "", hypotheses),),
+        body=render_markdown(text, around),
         records=list(cited.items()),
         analyses=[],
         others=[],
