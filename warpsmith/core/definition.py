@@ -262,8 +262,8 @@ class Definition(Model):
         return workload.dtype if spec.dtype == "workload" else spec.dtype
 
     def operand_dtype(self, workload: Workload) -> str:
-        """Return the data type whose rate bounds the arithmetic: the workload's, or that of the floating-point input
-        with the most elements if it has fewer bits, as in products of fp8 with results in bfloat16."""
+        """Return the data type whose rate bounds the arithmetic: the workload's, or that of the floating-point
+        input with the most elements if it has fewer bits, as in products of fp8 with results in bfloat16."""
         specs = [s for s in self.tensor_inputs.values() if is_floating(self.dtype(s, workload))]
         largest = max(specs, key=lambda spec: prod(self.shape(spec, workload)), default=None)
         dtype = self.dtype(largest, workload) if largest else workload.dtype

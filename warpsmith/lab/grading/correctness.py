@@ -445,7 +445,7 @@ def _count_differences(first: torch.Tensor, second: torch.Tensor, bound: torch.T
 
 
 def as_bits(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the tensor's elements as integers of their width; the memory is shared if the tensor is contiguous."""
+    """Return the elements as integers of their width; a contiguous tensor shares its memory with them."""
     import torch
 
     integers = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
