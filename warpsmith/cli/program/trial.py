@@ -244,14 +244,9 @@ def _named_program(
     writes: list[str] | None,
 ) -> Program:
     """Return the program of the arguments; with a command, the files are only those to edit."""
-    from warpsmith.errors import Misuse
-
     if command is None:
         return program.resolve_program(files[0] if files else None, step, setup, context.meta.get(_ARGUMENTS))
-    resolved = program.resolve_program(None, step, setup, None, command, writes)
-    if not resolved.path.is_file():
-        raise Misuse(f"`{command}` names no Python file that exists; give the path of its script in the command.")
-    return resolved
+    return program.require_script(program.resolve_program(None, step, setup, None, command, writes))
 
 
 def _trial_request(project: Project, entry: str, files: list[str], resolved: Program) -> TrialRequest:

@@ -15,6 +15,7 @@ from warpsmith.program.operators.definition_writer import DefinitionWriter, bare
 from warpsmith.program.operators.models import CALLS_FILE, Extraction, OperatorRow, StepOperators
 from warpsmith.program.process.program import Program
 from warpsmith.program.process.runner import TIMEOUT, Runner
+from warpsmith.program.scripts.command_runner import open_runner
 from warpsmith.program.trials import trial_store
 from warpsmith.project import Project
 
@@ -116,4 +117,4 @@ def extract_operator(
 
 def _program_runner(project: Project, program: Program, seed: int, timeout: float) -> Runner:
     log = analyzer.scratch_folder(project, program) / "output.txt"
-    return Runner(program, seed=seed, timeout=timeout, log=log)
+    return open_runner(program, seed=seed, timeout=timeout, log=log)

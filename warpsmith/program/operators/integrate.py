@@ -20,7 +20,8 @@ from warpsmith.program.operators import accepted_regions, extraction_file, kerne
 from warpsmith.program.operators.models import Extraction
 from warpsmith.program.operators.transfer_record import Transfer
 from warpsmith.program.process.program import Program
-from warpsmith.program.process.runner import TIMEOUT, Runner
+from warpsmith.program.process.runner import TIMEOUT
+from warpsmith.program.scripts.command_runner import open_runner
 from warpsmith.program.trials import trial, trial_store
 from warpsmith.program.trials.trial import ClosedTrial, TrialRequest
 from warpsmith.project import Project
@@ -87,11 +88,14 @@ def integrate_kernel(
         )
     edited = text if enabled else insert_line(text, line, target)
     log = analyzer.scratch_folder(project, program) / "audit.txt"
-    with Runner(program, timeout=timeout, env={kernel_override.SWITCH: "0"}, log=log) as runner:
+    with open_runner(program, timeout=timeout, env={kernel_override.SWITCH: "0"}, log=log) as runner:
         runner.start()
         transfer = transfer_audit.audit_transfer(project, runner, extraction, version, tell)
     if extraction.region is not None:
-        with _copy_of(target, edited) as copy, Runner(program, {target: copy}, timeout=timeout, log=log) as runner:
+        with (
+            _copy_of(target, edited) as copy,
+            open_runner(program, {target: copy}, timeout=timeout, log=log) as runner,
+        ):
             runner.start()
             transfer = transfer_audit.count_hits(runner, transfer, tell)
     request = TrialRequest(entry, ProgramRules(), program, (target,), predicted=transfer.predicted)

@@ -19,7 +19,7 @@ def choose_program_action(project: Project, state: ProgramState) -> NextAction:
     """Return the next action for a program; reads records and runs nothing. Raises CorruptRecord."""
     action = next_action.choose_action(state)
     analysis = state.analysis
-    if action.action not in ("work", "finished") or analysis is None or analysis.subject.command is not None:
+    if action.action not in ("work", "finished") or analysis is None:
         return action
     if not analysis.facts.compiled_graphs:
         return action
@@ -34,8 +34,7 @@ def choose_program_action(project: Project, state: ProgramState) -> NextAction:
             continue
         op = definitions.get(row.digest)
         if op is None:
-            flags, _, words = arguments.partition(" -- ")
-            command = f"warpsmith program extract {flags} --region {row.digest}{f' -- {words}' if words else ''}"
+            command = f"warpsmith program extract --region {row.digest} {arguments}"
             return _region_action(action, _describe(row), command)
         verdicts = [verdict for entry, verdict in tried if entry == accepted_regions.integration_entry(op)]
         is_open = verdicts and verdicts[-1] is TrialVerdict.INCONCLUSIVE and len(verdicts) < next_action.MOST_TRIES

@@ -18,6 +18,7 @@ from warpsmith.program.compiled.region_graph import RegionGraph, RegionTensor
 from warpsmith.program.operators import kernel_override, operator_calls
 from warpsmith.program.process.program import Program
 from warpsmith.program.process.runner import TIMEOUT, Runner
+from warpsmith.program.scripts.command_runner import open_runner
 from warpsmith.project import Project
 
 TRACED_STEPS = 5
@@ -53,7 +54,7 @@ def list_regions(
 def region_runner(project: Project, program: Program, seed: int, timeout: float) -> Runner:
     """Return a process for a program without accepted kernels, so that all of its regions are Inductor's own."""
     log, env = scratch_folder(project, program) / "output.txt", {kernel_override.SWITCH: "0"}
-    return Runner(program, seed=seed, timeout=timeout, env=env, log=log)
+    return open_runner(program, seed=seed, timeout=timeout, env=env, log=log)
 
 
 def survey_regions(runner: Runner, tell: Tell) -> SurveyedStep:
