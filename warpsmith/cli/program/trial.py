@@ -214,11 +214,9 @@ def report_command(
     trials = trial_store.find_trials(current_project, name)
     if goal is not None:
         goals.write_goal(trials, goals.ProgramGoal(speedup=goal))
-    total = trials.total()
-    present = trials_total.present_files(trials)
-    if measure and present and not trials.plan() and (total is None or total.files != present):
+    if measure:
         with console.progress() as tell:
-            trials_total.measure_total(trials, timeout, tell)
+            trials_total.refresh_total(trials, timeout, tell)
     path = _render_page(current_project, trials.name)
     console.out_json(trials.summary()) if as_json else console.out(path.read_text())
     console.tell(f"Page: {current_project.relative(path)}")

@@ -13,7 +13,6 @@ from warpsmith import files, languages
 from warpsmith.core.text import Tell
 from warpsmith.core.trial import ProgramRules, TrialVerdict
 from warpsmith.errors import MachineLacks, MissingInput, Misuse
-from warpsmith.lab.machine import hardware
 from warpsmith.ledger.store import write_model
 from warpsmith.program.analysis import analyzer
 from warpsmith.program.operators import accepted_regions, extraction_file, kernel_override, transfer_audit
@@ -142,7 +141,7 @@ def insert_line(text: str, line: str, path: Path) -> str:
 
 def _best_version(project: Project, op: str, extraction: Extraction) -> BestVersion:
     on_cpu = kernel_override.extraction_device(extraction) == "cpu"
-    target = choice.target_of_device(project, None) if on_cpu else hardware.find_local_target(project)
+    target = accepted_regions.local_target(project, extraction.device)
     versions = choice.versions_for_target(project, op, target)
     if not versions:
         raise MissingInput(
