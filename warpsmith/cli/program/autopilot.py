@@ -90,11 +90,11 @@ def autopilot_command(
     )
     if not as_json:
         console.out("\n".join(_format_plan(prepared, goal, max_budget_usd)))
+    plan.write_plan(current_project, resolved, prepared.plan)
     if dry_run or make_kernel is None:
         if as_json:
             console.out_json(prepared.plan)
         return
-    plan.write_plan(current_project, resolved, prepared.plan)
     trials = trial_store.program_trials(current_project, resolved)
     wanted = goals.ProgramGoal(speedup=goal) if goal is not None else None
     if wanted is not None:

@@ -69,8 +69,8 @@ def prepare_plan(
         passed = set()  # another designer may have a kernel for them
     listed = next_region.list_due_regions(project, regions, state.records)
     due = [each.row for each in listed if each.row.digest not in passed][:most]
-    if earlier is not None and (earlier.regions_left or not due):
-        return PreparedPlan(earlier, True, _due_edits(state))
+    if earlier is not None and earlier.results and (earlier.regions_left or not due):
+        return PreparedPlan(earlier.model_copy(update={"designer": designer}), True, _due_edits(state))
     if not due:
         raise Misuse(f"{program.label}: {_no_region_reason(regions)}.")
     return PreparedPlan(_make_plan(project, program, designer, regions, due), False, _due_edits(state))

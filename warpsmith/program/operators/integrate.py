@@ -65,7 +65,8 @@ def integrate_kernel(
 
     Raises:
         MissingInput: the operator was not extracted, or no version was accepted for this machine.
-        Misuse: the line is already there, the file is not Python, or another trial is open.
+        Misuse: the line is already there, the file is not Python, another trial is open, or the Python of a
+            command has no Warpsmith.
         MachineLacks: the best version's language cannot run here; or as `Runner`.
         SolutionFailed, TimedOut: as `Runner`.
         RestoreConflict: as `trial.verify_trial`.
@@ -89,6 +90,10 @@ def integrate_kernel(
     log = analyzer.scratch_folder(project, program) / "audit.txt"
     with open_runner(program, timeout=timeout, env={kernel_override.SWITCH: "0"}, log=log) as runner:
         runner.start()
+        if program.command is not None and not runner.call("own_warpsmith"):
+            raise Misuse(
+                f"The Python of `{program.command}` has no Warpsmith, which `{line}` imports; install it there."
+            )
         transfer = transfer_audit.audit_transfer(project, runner, extraction, version, tell)
     if extraction.region is not None:
         with (

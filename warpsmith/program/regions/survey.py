@@ -7,10 +7,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from warpsmith import files
 from warpsmith.core.base import this_minute
 from warpsmith.core.text import Tell
 from warpsmith.errors import MissingInput, Misuse
-from warpsmith.program.analysis import region_file
+from warpsmith.program.analysis import record_names, region_file
 from warpsmith.program.analysis.analyzer import scratch_folder
 from warpsmith.program.analysis.models import amdahl_bound
 from warpsmith.program.compiled.models import CutRegion, RegionRow, StepRegions
@@ -53,6 +54,7 @@ def list_regions(
 
 def region_runner(project: Project, program: Program, seed: int, timeout: float) -> Runner:
     """Return a process for a program without accepted kernels, so that all of its regions are Inductor's own."""
+    files.hide_from_git(project.root / record_names.SCRATCH)
     log, env = scratch_folder(project, program) / "output.txt", {kernel_override.SWITCH: "0"}
     return open_runner(program, seed=seed, timeout=timeout, env=env, log=log)
 
