@@ -166,8 +166,8 @@ def _measure_until_settled(
     """Measure batches until the decision is settled and clear of doubt, `max_repeats` times more at most.
 
     A row is in doubt if it may be slower by the regression limit, in an acceptance, or in a rollback for a loss
-    that is not beyond the noise floor. Such rows are measured one by one where the benchmark can be asked for rows,
-    so that the two runs of a pair are as close in time as they can be.
+    that is not beyond the noise floor. Where the benchmark can be asked for rows, such rows are measured one by
+    one, so that the two runs of a pair are close in time.
 
     Args:
         runner: the worktrees and commands.

@@ -37,7 +37,9 @@ def step(*rows: RegionRow) -> StepRegions:
     )  # fmt: skip
 
 
-REGIONS = step(row("", 0.3, refusal="draws random numbers"), row("12ab", 0.25), row("34cd", 0.2), row("56ef", 0.01))
+REGIONS = step(
+    row("", 0.3, refusal="draws random numbers"), row("12ab", 0.25), row("34cd", 0.2), row("56ef", 0.01)
+)
 
 
 @pytest.fixture
@@ -48,7 +50,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     project = projects.find_project(tmp_path)
     program = resolve_step_program(str(tmp_path / "train.py"), "train_step")
     analysis = SimpleNamespace(broken=False)
-    state = SimpleNamespace(name="train.train_step", analysis=analysis, plan=None, records=[], listings=0, rows=REGIONS)
+    state = SimpleNamespace(
+        name="train.train_step", analysis=analysis, plan=None, records=[], listings=0, rows=REGIONS
+    )
 
     def list_regions(project: Project, program: Any, *_: Any, **__: Any) -> StepRegions:
         state.listings += 1
@@ -70,7 +74,9 @@ def prepared(here: SimpleNamespace, most: int = 3, designer: str = "drafts mine"
 
 def finish(here: SimpleNamespace, plan: AutopilotPlan, **ends: Any) -> None:
     """Write the plan with results by digest, the way the chain does."""
-    results = tuple(RegionResult(digest=d.lstrip("_"), op="", end=end, reason="it is so") for d, end in ends.items())
+    results = tuple(
+        RegionResult(digest=d.lstrip("_"), op="", end=end, reason="it is so") for d, end in ends.items()
+    )
     sha256 = files.file_sha256(here.file)
     plans.write_plan(here.project, here.program, plan.model_copy(update={"results": results, "sha256": sha256}))
 

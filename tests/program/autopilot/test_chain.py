@@ -13,7 +13,7 @@ from warpsmith.campaign.history import store
 from warpsmith.campaign.rounds import state as campaign_state
 from warpsmith.core.spend import Spend
 from warpsmith.core.trial import TrialDecision, TrialVerdict
-from warpsmith.errors import AgentStopped, Misuse, MissingInput, SolutionFailed
+from warpsmith.errors import AgentStopped, MissingInput, Misuse, SolutionFailed
 from warpsmith.program.autopilot import chain
 from warpsmith.program.autopilot import plan as plans
 from warpsmith.program.autopilot.chain import AutopilotSettings
@@ -31,7 +31,7 @@ SLOWER = "slower: 0.95x"
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """A program with three regions; `log` fills with what is done, `verdicts` says how trials of a definition end."""
+    """A program with three regions; `log` fills with what is done, `verdicts` has the ends of trials."""
     (tmp_path / "warpsmith.toml").touch()
     (tmp_path / "train.py").write_text("def train_step():\n    pass\n")
     project = projects.find_project(tmp_path)
@@ -43,7 +43,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         made="2026-11-21 12:00",
     )  # fmt: skip
     box = SimpleNamespace(project=project, program=program, plan=plan, log=[], verdicts={}, definitions={})
-    box.trials = SimpleNamespace(plan=lambda: None, records=lambda: {})
+    box.trials = SimpleNamespace(plan=lambda: None, records=dict)
 
     def extract(_project: Any, _program: Any, digest: str, **_: Any) -> Any:
         box.log.append(f"extract {digest}")
@@ -143,7 +143,7 @@ def test_a_region_that_cannot_be_extracted_is_passed_with_its_reason(here, monke
 def test_a_program_that_fails_with_the_kernel_is_restored(here, monkeypatch):
     here.verdicts["norm_a1"] = SolutionFailed("train.py: its step fails.")
     open_trial = SimpleNamespace(entry="integrate-norm_a1")
-    here.trials = SimpleNamespace(plan=lambda: open_trial, records=lambda: {})
+    here.trials = SimpleNamespace(plan=lambda: open_trial, records=dict)
     reasons = []
 
     def abandon(_: Any, reason: str, *, measured: bool) -> Any:

@@ -123,9 +123,10 @@ def losses(here: Project, op: str = "") -> list[float]:
     with Here(program(here)) as runner:
         runner.start()
         if op:
-            assert profile_steps.run_steps(
-                region_hits.main(runner.child, op=op, steps=2), runner.child.step
-            ) == {"hits": 2, "places": 1}
+            assert profile_steps.run_steps(region_hits.main(runner.child, op=op, steps=2), runner.child.step) == {
+                "hits": 2,
+                "places": 1,
+            }
         else:
             for _ in range(4):
                 runner.child.step()

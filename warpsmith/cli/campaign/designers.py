@@ -53,17 +53,26 @@ def select_designer(
     name: str, recording: Path | None, drafts: Path | None, model: str | None, budget: float | None
 ) -> tuple[DesignerFactory, Callable[[Project, str], str]]:
     """Return the factory of a designer, and a function that returns its first language on a target."""
+    check_options(name, recording, drafts, model, budget)
+    if name == "claude":
+        return _claude_designer(model, budget)
+    return _drafts_designer(drafts) if name == "drafts" else _recorded_designer(recording)
+
+
+def check_options(
+    name: str, recording: Path | None, drafts: Path | None, model: str | None, budget: float | None
+) -> None:
+    """Check that a designer is known and takes these options; raises Misuse."""
     if name not in DESIGNERS:
         raise Misuse(f"Unknown designer `{name}`; known: {', '.join(DESIGNERS)}.")
     if name == "claude":
         refuse_options({"recording": recording, "drafts": drafts}, "The claude designer replays nothing")
-        return _claude_designer(model, budget)
+        return
     refuse_options({"model": model, "max-budget-usd": budget}, f"The {name} designer asks no model")
     if name == "drafts":
         refuse_options({"recording": recording}, "The drafts designer plays no recording")
-        return _drafts_designer(drafts)
-    refuse_options({"drafts": drafts}, "The recorded designer plays no drafts")
-    return _recorded_designer(recording)
+    else:
+        refuse_options({"drafts": drafts}, "The recorded designer plays no drafts")
 
 
 def costs_agents(name: str) -> bool:

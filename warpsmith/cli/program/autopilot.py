@@ -79,11 +79,11 @@ def autopilot_command(
         program.resolve_program(program_path, step, setup, arguments, command, writes)
     )
     name = designer or ("none" if dry_run and not (drafts or recording) else _default(recording, drafts))
+    if name != "none":
+        designers.check_options(name, recording, drafts, model, max_budget_usd)
     make_kernel = None if name == "none" else _kernel_maker(
         current_project, name, drafts, recording, model, language, max_iterations
     )  # fmt: skip
-    if name != "none" and not designers.costs_agents(name):
-        designers.refuse_options({"max-budget-usd": max_budget_usd}, f"The {name} designer asks no model")
     folder = drafts or recording
     prepared = plan.prepare_plan(
         current_project, resolved, f"{name} {folder}" if folder else name, most, timeout, console.tell
