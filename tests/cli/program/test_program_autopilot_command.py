@@ -76,7 +76,7 @@ def called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(plan, "write_plan", lambda *given: box.written.append(given[-1]))
     monkeypatch.setattr(plan, "read_plan", lambda *_: PLAN.model_copy(update={"results": box.results}))
     monkeypatch.setattr(chain, "run_plan", run_plan)
-    monkeypatch.setattr(chain, "measure_total", lambda *_: box.total)
+    monkeypatch.setattr(chain, "program_total", lambda *_: box.total)
     monkeypatch.setattr(goal, "write_goal", lambda *given: box.written.append(given[-1]))
     monkeypatch.setattr(fusion_ledger, "read_ledger", lambda _: ledger)
     monkeypatch.setattr(program_trials, "write_program_page", lambda _: tmp_path / "README.md")

@@ -165,7 +165,7 @@ def test_it_stops_at_the_goal(here, monkeypatch):
         low = next(totals)
         return low and SimpleNamespace(comparison=SimpleNamespace(interval=SimpleNamespace(low=low)))
 
-    monkeypatch.setattr(chain, "measure_total", total)
+    monkeypatch.setattr(chain, "program_total", total)
     assert "1.1x" in run(here, goal=ProgramGoal(speedup=1.1))
     assert list(results(here)) == ["a1", "b2"]
 

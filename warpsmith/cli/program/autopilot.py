@@ -96,21 +96,21 @@ def autopilot_command(
             console.out_json(prepared.plan)
         return
     trials = trial_store.program_trials(current_project, resolved)
-    wanted = goals.ProgramGoal(speedup=goal) if goal is not None else None
-    if wanted is not None:
-        goals.write_goal(trials, wanted)
-    settings = chain.AutopilotSettings(wanted, max_budget_usd, timeout)
+    program_goal = goals.ProgramGoal(speedup=goal) if goal is not None else None
+    if program_goal is not None:
+        goals.write_goal(trials, program_goal)
+    settings = chain.AutopilotSettings(program_goal, max_budget_usd, timeout)
     try:
         stop = chain.run_plan(current_project, resolved, prepared.plan, settings, make_kernel, console.tell)
-        total = chain.measure_total(current_project, resolved, timeout, console.tell)
+        total = chain.program_total(current_project, resolved, timeout, console.tell)
     except KeyboardInterrupt:
         console.tell("warpsmith: Interrupted; the same command goes on.")
         raise typer.Exit(termination.INTERRUPTED) from None
-    done = plan.read_plan(current_project, resolved) or prepared.plan
+    ended_plan = plan.read_plan(current_project, resolved) or prepared.plan
     page = program_trials.write_program_page(trials)
-    console.out_json(done) if as_json else _print_results(trials, done, total, stop)
+    console.out_json(ended_plan) if as_json else _print_results(trials, ended_plan, total, stop)
     console.tell(f"Page: {current_project.relative(page)}")
-    if not any(result.end == "kept" for result in done.results):
+    if not any(result.end == "kept" for result in ended_plan.results):
         raise typer.Exit(1)
 
 
@@ -217,8 +217,8 @@ def _format_plan(prepared: PreparedPlan, goal: float | None, budget: float | Non
         f" {format.seconds(plan.step_seconds)} per step, of which Inductor's kernels take"
         f" {format.seconds(plan.kernel_seconds)}"
     )
-    done = f", {len(plan.results)} of them done by an earlier run" if prepared.continues else ""
-    yield f"Plan: {format.count_noun(len(plan.regions), 'region')}, together {plan.share:.1%} of a step{done}"
+    progress = f", {len(plan.results)} of them done by an earlier run" if prepared.continues else ""
+    yield f"Plan: {format.count_noun(len(plan.regions), 'region')}, together {plan.share:.1%} of a step{progress}"
     for region in plan.regions:
         yield f"  {region.digest}  {region.kind:12}  {region.share:6.1%}  at most {format.factor(region.ceiling)}"
     halved = 1 / (1 - _HALF * plan.share)
@@ -227,8 +227,8 @@ def _format_plan(prepared: PreparedPlan, goal: float | None, budget: float | Non
         " of its time"
     )
     spend = format_usd(budget) if budget is not None else "no limit in dollars"
-    wanted = f"{goal:g}x over the first original" if goal is not None else "none"
-    yield f"Target: {plan.target}; designer: {plan.designer}; budget: {spend}; goal: {wanted}"
+    goal_text = f"{goal:g}x over the first original" if goal is not None else "none"
+    yield f"Target: {plan.target}; designer: {plan.designer}; budget: {spend}; goal: {goal_text}"
     for item in prepared.recommendations[:3]:
         yield f"Not done here: {item.title} ({item.impact}); `warpsmith program next {plan.program.name}`"
 
@@ -241,9 +241,9 @@ def _print_results(trials: Trials, plan: AutopilotPlan, total: TrialsTotal | Non
     reasons = {result.digest: result.reason for result in plan.results}
     planned = {region.digest for region in plan.regions}
     entries = ledger.entries if ledger else ()
-    shown = [entry for entry in entries if entry.region.digest in planned or entry.record is not None]
+    listed = [entry for entry in entries if entry.region.digest in planned or entry.record is not None]
     console.out_table(
-        ("region", "share", "kernel", "alone", "in the step", "outcome"), _result_cells(shown, reasons)
+        ("region", "share", "kernel", "alone", "in the step", "outcome"), _result_cells(listed, reasons)
     )
     console.out(f"Stopped: {stop}.")
     if total is None:

@@ -74,14 +74,14 @@ def run_plan(
     return "all regions of the plan are done"
 
 
-def measure_total(project: Project, program: Program, timeout: float, tell: Tell) -> TrialsTotal | None:
+def program_total(project: Project, program: Program, timeout: float, tell: Tell) -> TrialsTotal | None:
     """Return the total of the program's trials, measured now if the files have changed; None if none was kept."""
     trials = trial_store.program_trials(project, program)
     return trials_total.refresh_total(trials, timeout, tell)
 
 
 def _reaches_goal(project: Project, program: Program, settings: AutopilotSettings, tell: Tell) -> bool:
-    total = measure_total(project, program, settings.timeout, tell)
+    total = program_total(project, program, settings.timeout, tell)
     return settings.goal is not None and total is not None and settings.goal.is_reached(total)
 
 

@@ -66,8 +66,8 @@ class AutopilotPlan(Model):
     @property
     def regions_left(self) -> tuple[PlannedRegion, ...]:
         """Return the regions without a result."""
-        done = {result.digest for result in self.results}
-        return tuple(region for region in self.regions if region.digest not in done)
+        ended = [result.digest for result in self.results]
+        return tuple(region for region in self.regions if region.digest not in ended)
 
     @property
     def share(self) -> float:

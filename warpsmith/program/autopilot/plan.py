@@ -102,7 +102,7 @@ def _is_current(plan: AutopilotPlan, regions: StepRegions, program: Program, sta
     path = plan.program.path
     before = {file.path: file.before for file in state.plan.files} if state.plan else {}
     kernels = accepted_regions.integration_entry("")
-    kept = [
+    left_hashes = [
         file.after
         for record in state.records
         if record.decision.verdict is TrialVerdict.KEPT
@@ -112,7 +112,7 @@ def _is_current(plan: AutopilotPlan, regions: StepRegions, program: Program, sta
         if file.path == path
     ]
     present = before.get(path) or files.file_sha256(program.path)
-    return plan.listed == regions.measured and present in (plan.sha256, *kept)
+    return plan.listed == regions.measured and present in (plan.sha256, *left_hashes)
 
 
 def _refuse_open_trial(project: Project, state: ProgramState) -> None:

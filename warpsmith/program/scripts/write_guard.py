@@ -68,8 +68,8 @@ class WriteGuard:
             if not os.path.exists(path):  # noqa: PTH110 - each import passes here
                 self._refuse(path)
         elif event in _PATH_EVENTS:
-            for place, folder in _PATH_EVENTS[event]:
-                self._refuse(_resolve(args[place], -1 if folder is None else args[folder]))
+            for index, folder in _PATH_EVENTS[event]:
+                self._refuse(_resolve(args[index], -1 if folder is None else args[folder]))
 
     def _refuse(self, path: object) -> None:
         if not isinstance(path, str | bytes | os.PathLike) or self._reports:
