@@ -161,11 +161,16 @@ class _TimedProcess:
             number = self.numbers.pop(0)
             if number > self.ran:
                 self.runner.run(number - self.ran, values=False)
-            self.graded[number] = graded_steps.grade_step(self.runner)
-            self.ran = number + 1
+                self.ran = number
+            self.grade()
         seconds = self.runner.run(count, values=False).seconds_per_step
         self.ran += count
         return seconds
+
+    def grade(self) -> None:
+        """Grade the next step."""
+        self.graded[self.ran] = graded_steps.grade_step(self.runner)
+        self.ran += 1
 
     def batches(self, count: int) -> None:
         """Time `count` batches."""
@@ -209,17 +214,20 @@ def _time_together(original: ProgramForm, edited: ProgramForm, budget: TimingBud
 
 
 def _time_rounds(sides: list[_TimedProcess], budget: TimingBudget, begin: float, tell: Tell) -> None:
-    """Warm both processes up, and time rounds until there are enough in all."""
+    """Warm both processes up, and time rounds until there are enough in all; the step after the last is graded too."""
     _warm_up(sides, tell)
-    numbers = graded_steps.draw_numbers(sides[0].ran, budget.rounds * sides[0].steps)
-    for side in sides:
-        side.numbers = list(numbers)
     tell("timing both in turns")
-    rounds = len(sides[0].seconds)
+    first = rounds = len(sides[0].seconds)
     while rounds < budget.rounds or not _is_done(sides, budget, rounds, time.monotonic() - begin):
+        if (rounds - first) % budget.rounds == 0:
+            numbers = graded_steps.draw_numbers(sides[0].ran, budget.rounds * sides[0].steps)
+            for side in sides:
+                side.numbers = list(numbers)
         for side in sides if rounds % 2 else reversed(sides):  # the order may matter
             side.batches(1)
         rounds += 1
+    for side in sides:
+        side.grade()
 
 
 def _drop_unpaired(sides: Sequence[_TimedProcess]) -> int:
