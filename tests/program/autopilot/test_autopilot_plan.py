@@ -133,6 +133,12 @@ def test_a_step_without_a_region_of_some_size_is_refused(here):
         prepared(here)
 
 
+def test_a_step_whose_regions_are_all_refused_says_why(here):
+    here.state.rows = step(row("", 0.5, refusal="draws random numbers"), row("", 0.3, refusal="is large"))
+    with pytest.raises(Misuse, match="the largest because it draws random numbers"):
+        prepared(here)
+
+
 def test_a_trial_of_something_else_comes_first(here):
     here.state.plan = SimpleNamespace(entry="fused-optimizer", files=[])
     with pytest.raises(Misuse, match="fused-optimizer"):

@@ -161,6 +161,8 @@ def _make_plan(
 def _no_region_reason(regions: StepRegions) -> str:
     """Return why no region is due."""
     usable = [row for row in regions.rows if not row.refusal]
+    if not usable and regions.rows:
+        return f"no region can be replaced, the largest because it {regions.rows[0].refusal}"
     if any(row.share >= next_region.LEAST_SHARE for row in usable):
         return "every region with a share was tried in the step; `warpsmith program report` shows them"
     largest = max((row.share for row in usable), default=0.0)
