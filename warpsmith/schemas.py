@@ -49,6 +49,7 @@ MODELS = {
     "operators": "program.operators.models.StepOperators",
     "extraction": "program.operators.models.Extraction",
     "regions": "program.compiled.models.StepRegions",
+    "autopilot": "program.autopilot.models.AutopilotPlan",
     "transfer": "program.operators.transfer_record.Transfer",
     "repo-manifest": "core.repo.RepoManifest",
     "repo-judgement": "core.repo.RepoEvaluation",

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from warpsmith.campaign import lab_requests, start
+from warpsmith.cli.campaign import designers
 from warpsmith.cli.campaign import optimize as command
 from warpsmith.cli.main import load_app
 from warpsmith.driver.claude import designer as claude
@@ -183,7 +184,7 @@ def test_rounds_that_are_paid_for_have_a_minimum_gain(seated, monkeypatch, optio
 
 
 def test_rounds_that_cost_no_agent_have_no_minimum_by_default(seated, monkeypatch) -> None:
-    monkeypatch.setattr(command, "_drafts_designer", lambda _: (None, None))
+    monkeypatch.setattr(designers, "_drafts_designer", lambda _: (None, None))
     monkeypatch.setattr(command, "_start_campaign", lambda *arguments: refuse(arguments[4]))
 
     def refuse(settings: dict[str, object]) -> None:

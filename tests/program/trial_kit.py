@@ -6,7 +6,7 @@ import gc
 import importlib
 import itertools
 import sys
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import torch
 
 from warpsmith.errors import SolutionFailed
 from warpsmith.program.models import ObservedStep, OptimizerFacts, ProgramFacts, StepsRun, TensorSummary
-from warpsmith.program.process import gather, values
+from warpsmith.program.process import gather, profile_steps, values
 from warpsmith.program.process.loaded_program import LoadedProgram
 from warpsmith.program.process.program import Program
 
@@ -148,7 +148,8 @@ class InProcess:
         return [self.call(task, **args)]
 
     def call(self, task: str, **args: object) -> Any:
-        return importlib.import_module(f"warpsmith.program.tasks.{task}").main(self.child, **args)
+        answer = importlib.import_module(f"warpsmith.program.tasks.{task}").main(self.child, **args)
+        return profile_steps.run_steps(answer, self.child.step) if isinstance(answer, Generator) else answer
 
 
 def _copy_values(value: object, keep: bool) -> dict[str, Any]:

@@ -80,6 +80,16 @@ def test_rows_in_doubt_are_repeated_alone_and_cleared():
     assert "could be" not in decided.reason
 
 
+def test_rows_in_doubt_are_measured_one_by_one():
+    names = ("n=1", "n=2", "n=3")
+    chosen = {name: {"n": name[2:]} for name in names}
+    baseline = BASELINE.model_copy(update={"representative": chosen})
+    doubtful = {"n=1": [0.2] * 5, "n=2": WILD, "n=3": WILD}
+    runner = ScriptedRunner([doubtful, dict.fromkeys(names, STEADY)], keys=chosen)
+    judge._measure_until_settled(runner, "quick", baseline, (names, 0.01, "the best version"))  # type: ignore[arg-type]
+    assert runner.requests[:3] == [names, ("n=2",), ("n=3",)]
+
+
 def test_doubt_that_stays_is_named_within_a_bound():
     runner = ScriptedRunner([{"n=1": STEADY, "n=2": WILD}])
     decided = decide(runner)

@@ -30,7 +30,8 @@ PANELS: dict[str, dict[str, str]] = {
         "evidence": "lab.evidence", "stop-replay": "campaign.report",
     },
     "Programs and repositories": {
-        "program": "program.analyze program.trial program.extract program.regions", "graph": "program.graph",
+        "program": "program.analyze program.trial program.extract program.regions program.autopilot",
+        "graph": "program.graph",
         "repo": "repo", "backup": "backup", "backups": "backup", "restore": "backup", "keep": "backup",
     },
     "Reference": {"knowledge": "knowledge", "hardware": "lab.hardware", "schema": "schema"},

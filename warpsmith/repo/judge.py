@@ -166,7 +166,8 @@ def _measure_until_settled(
     """Measure batches until the decision is settled and clear of doubt, `max_repeats` times more at most.
 
     A row is in doubt if it may be slower by the regression limit, in an acceptance, or in a rollback for a loss
-    that is not beyond the noise floor. Such rows are measured alone where the benchmark can be asked for rows.
+    that is not beyond the noise floor. Where the benchmark can be asked for rows, such rows are measured one by
+    one, so that the two runs of a pair are close in time.
 
     Args:
         runner: the worktrees and commands.
@@ -175,13 +176,15 @@ def _measure_until_settled(
         question: names of the rows, noise floor, and name of the base in the decision's reason.
     """
     names, floor, than = question
-    thresholds, batch = runner.settings.thresholds, _Batch(level, names, baseline.representative)
+    thresholds, whole = runner.settings.thresholds, [_Batch(level, names, baseline.representative)]
+    batches = whole
     pairs: Pairs = {}
     repeats = 0
     while True:
-        for key, both in _measure_pairs(runner, *batch).items():
-            for costs, more in zip(pairs.setdefault(key, ([], [])), both, strict=True):
-                costs += more
+        for batch in batches:
+            for key, both in _measure_pairs(runner, *batch).items():
+                for costs, more in zip(pairs.setdefault(key, ([], [])), both, strict=True):
+                    costs += more
         mean = statistics.geometric_mean(row_results.name_pairs(pairs), BEST)
         compared = row_results.compare_rows(pairs)
         provisional = decision.decide_verdict(mean, compared, floor, thresholds, repeats, than=than)
@@ -191,18 +194,16 @@ def _measure_until_settled(
         if provisional.settled and not doubt:
             return pairs, row_results.note_possible_losses(provisional, losses, than)
         repeats += 1
-        batch = _Batch(level, names, baseline.representative)
-        if provisional.settled:
-            batch = _batch_of_doubt(runner, pairs, losses) or batch
+        batches = (provisional.settled and _batches_of_doubt(runner, pairs, losses)) or whole
 
 
-def _batch_of_doubt(runner: SideRunner, pairs: Pairs, losses: Mapping[str, float]) -> _Batch | None:
-    """Return a batch of the rows that may be slower; None where the benchmark cannot be asked for rows."""
+def _batches_of_doubt(runner: SideRunner, pairs: Pairs, losses: Mapping[str, float]) -> list[_Batch]:
+    """Return a batch for each row that may be slower; none where the benchmark cannot be asked for rows."""
     if not (runner.settings.quick and runner.settings.quick.environment):
-        return None
+        return []
     by_name = zip(row_results.name_pairs(pairs), pairs, strict=True)
     rows = dict.fromkeys(row for name, (row, _) in by_name if name in losses)
-    return _Batch("quick", tuple(rows), {row: runner.keys[row] for row in rows})
+    return [_Batch("quick", (row,), {row: runner.keys[row]}) for row in rows]
 
 
 def _measure_pairs(

@@ -54,7 +54,7 @@ def train_step():
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     (tmp_path / "warpsmith.toml").write_text("")
     (tmp_path / "train.py").write_text(STEP)
-    monkeypatch.setattr(extract, "Runner", Here)
+    monkeypatch.setattr(extract, "open_runner", Here)
     return projects.find_project(tmp_path)
 
 

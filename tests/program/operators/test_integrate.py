@@ -129,7 +129,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "train.py").write_text(STEP)
     monkeypatch.chdir(tmp_path)
     for module in (pair_timing, trial, integrate, extract):
-        monkeypatch.setattr(module, "open_runner" if module in (pair_timing, trial) else "Runner", Side)
+        monkeypatch.setattr(module, "open_runner", Side)
     monkeypatch.setattr(transfer, "time", SimpleNamespace(perf_counter=clock))
     monkeypatch.setattr(pair_timing, "BATCH_SECONDS", 0.005)
     monkeypatch.setattr(pair_timing, "BUDGET", TimingBudget(rounds=5, most=6, seconds=0.5, width=0.05))

@@ -19,6 +19,7 @@ from warpsmith.languages.base import Build
 from warpsmith.program.analysis import region_file
 from warpsmith.program.compiled.models import CutRegion, RegionRow, StepRegions
 from warpsmith.program.operators import extraction_file, kernel_override
+from warpsmith.program.process import profile_steps
 from warpsmith.program.process.program import resolve_step_program
 from warpsmith.program.regions import extract_region, next_region, survey
 from warpsmith.program.tasks import region_hits
@@ -56,7 +57,7 @@ def train_step():
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     (tmp_path / "warpsmith.toml").write_text("")
     (tmp_path / "train.py").write_text(STEP)
-    monkeypatch.setattr(survey, "Runner", Here)
+    monkeypatch.setattr(survey, "open_runner", Here)
     monkeypatch.chdir(tmp_path)
     return projects.find_project(tmp_path)
 
@@ -122,7 +123,10 @@ def losses(here: Project, op: str = "") -> list[float]:
     with Here(program(here)) as runner:
         runner.start()
         if op:
-            assert region_hits.main(runner.child, op=op, steps=2) == {"hits": 2, "places": 1}
+            assert profile_steps.run_steps(region_hits.main(runner.child, op=op, steps=2), runner.child.step) == {
+                "hits": 2,
+                "places": 1,
+            }
         else:
             for _ in range(4):
                 runner.child.step()
@@ -181,7 +185,7 @@ def test_next_proposes_the_list_and_then_the_largest_region(here, finished, monk
     listed = step(row("refused", 0.5, refusal="draws random numbers"), row("12ab"))
     (folder / "regions.json").write_text(listed.model_dump_json())
     second = next_region.choose_program_action(here, finished)
-    assert second.command == "warpsmith program extract train.py --step step --region 12ab -- --lr 1"
+    assert second.command == "warpsmith program extract --region 12ab train.py --step step -- --lr 1"
     monkeypatch.setattr(next_region.accepted_regions, "list_definitions", lambda project: {"12ab": "mine"})
     assert "warpsmith start mine" in next_region.choose_program_action(here, finished).command
     monkeypatch.setattr(choice, "rank_versions", lambda project, op: {"cpu": [op]})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -24,8 +25,8 @@ def guard(tmp_path: Path) -> WriteGuard:
     [
         ("open", "ckpt.pt", WRITE),
         ("open", "data/train.bin", os.O_RDWR),
-        ("os.mkdir", "runs", None),
-        ("os.remove", "train.py", None),
+        ("os.mkdir", "runs", -1),
+        ("os.truncate", "train.py", 0),
         ("open", "outer/x", WRITE),
     ],
 )
@@ -40,14 +41,30 @@ def test_a_write_is_refused(guard: WriteGuard, tmp_path: Path, event: str, path:
     [
         ("open", "train.py", READ),
         ("open", "out/ckpt.pt", WRITE),
-        ("os.mkdir", "out", None),
+        ("os.mkdir", "out", -1),
         ("open", ".cache/x", WRITE),
         ("open", "pkg/__pycache__/x.pyc", WRITE),
         ("open", "../elsewhere", WRITE),
-        ("os.mkdir", ".", None),
+        ("os.mkdir", ".", -1),
         ("exec", "train.py", None),
     ],
 )
 def test_reads_and_other_writes_pass(guard: WriteGuard, tmp_path: Path, event: str, path: str, flags: int) -> None:
     guard._audit(event, (str(tmp_path / path), "w", flags))
     assert not (tmp_path / ".report").exists()
+
+
+def test_paths_in_an_open_folder_are_those_of_that_folder(
+    guard: WriteGuard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path.parent / f"{tmp_path.name}-elsewhere"
+    for folder in (elsewhere, tmp_path / "kept"):
+        folder.mkdir()
+        (folder / "header.hpp").touch()
+    monkeypatch.chdir(tmp_path)
+    guard.install()
+    shutil.rmtree(elsewhere)
+    assert not elsewhere.exists()
+    with pytest.raises(PermissionError, match="header"):
+        shutil.rmtree(tmp_path / "kept")
+    assert (tmp_path / "kept" / "header.hpp").exists()

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from warpsmith.program.models import TensorSummary
-from warpsmith.program.trials.graded_steps import COUNT, GradedStep, check_graded_steps, draw_numbers
+from warpsmith.program.trials.graded_steps import (
+    COUNT,
+    GradedStep,
+    check_graded_steps,
+    draw_later_number,
+    draw_numbers,
+)
 
 OTHER = "step 70 returns other values than the original"
 MOVES = {"weight": 0.1, "bias": 0.02}
@@ -26,6 +32,14 @@ def test_numbers_are_drawn_among_the_timed_steps() -> None:
     assert len(numbers) == COUNT
     assert 100 <= numbers[0] <= numbers[-1] < 1100
     assert draw_numbers(5, 2) == [5, 6]
+
+
+def test_a_later_step_is_within_steps_and_seconds() -> None:
+    assert draw_later_number(30, 60.0) == 30
+    short = {draw_later_number(30, 1.0) for _ in range(200)}
+    assert min(short) >= 30
+    assert 35 < max(short) <= 40
+    assert max(draw_later_number(30, 1e-4) for _ in range(200)) > 130
 
 
 def test_honest_runs_drift_apart() -> None:

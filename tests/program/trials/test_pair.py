@@ -144,8 +144,22 @@ def test_both_sides_are_graded_at_the_same_drawn_steps(monkeypatch: pytest.Monke
     Fake.most = most
     monkeypatch.setattr(graded_steps, "draw_numbers", lambda first, _: [first + 1, first + 4])
     result = compare()
-    assert len(result.graded) == 2
+    assert len(result.graded) == (3 if result.together else 2)
     for number, original, edited in result.graded:
         assert original.values == edited.values == {"value": float(number)}
         assert original.movement == {"weight": pytest.approx(0.1)}
     assert result.comparison.speedup == pytest.approx(2, rel=0.02)
+
+
+def test_rounds_beyond_the_least_and_a_later_step_are_graded_too(monkeypatch: pytest.MonkeyPatch):
+    jumps = itertools.cycle((0.4, 1.9, 0.7, 1.0, 1.6))
+    Fake.seconds = {ORIGINAL: steady(0.1), "edited": lambda n: 0.1 * next(jumps)}
+    monkeypatch.setattr(graded_steps, "draw_numbers", lambda first, count: [first + count - 1])
+    monkeypatch.setattr(graded_steps, "draw_later_number", lambda first, _: first + 90)
+    result = compare()
+    warm_up, steps = result.original.warm_up, result.original.steps
+    timed = [number - warm_up for number, _, _ in result.graded]
+    blocks = BUDGET.most // BUDGET.rounds
+    assert len(timed) == blocks + 1
+    assert timed[0] < BUDGET.rounds * steps <= timed[1]
+    assert timed[-1] >= BUDGET.most * steps + 90

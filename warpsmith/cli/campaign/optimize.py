@@ -9,33 +9,23 @@ import typer
 
 from warpsmith import termination
 from warpsmith.cli import console, durations
+from warpsmith.cli.campaign import designers
+from warpsmith.cli.campaign.designers import DesignerName, Model
 from warpsmith.cli.campaign.rounds import port_sentence
 from warpsmith.cli.options import Context, Experiment, FromScratch, MinimumGain, MinimumGainPer, Port, Target
 from warpsmith.errors import AgentStopped, MissingInput, Misuse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from rich.console import Console
     from rich.text import Text
 
     from warpsmith.campaign.history.store import Campaign
     from warpsmith.campaign.rounds.due_phase import DuePhase
+    from warpsmith.cli.campaign.designers import DesignerFactory
     from warpsmith.cli.durations import Duration
-    from warpsmith.core.text import Tell
-    from warpsmith.driver.designer import Designer
     from warpsmith.project import Project
-
-    DesignerFactory = Callable[[Campaign, Tell], Designer]
-    """Creates the designer of a campaign, given a callback for its progress."""
-
-DESIGNERS = {
-    "recorded": "Designs are recorded",
-    "drafts": "Designs are drafts",
-    "claude": "Claude's agents design",
-}
-"""Designer to its first line of progress: `recorded` replays a campaign, `drafts` plays prepared versions, and
-`claude` asks the plugin's agents."""
 
 CHECKED = "definition checked, machine measured"
 """Result of DEFINE."""
@@ -43,10 +33,7 @@ CHECKED = "definition checked, machine measured"
 
 def optimize_command(
     op: Annotated[str, typer.Argument(help="Operator; its definition must exist.")],
-    designer: Annotated[
-        str | None,
-        typer.Option(help=f"Designer: {', '.join(DESIGNERS)}; by default the one whose folder is given."),
-    ] = None,
+    designer: DesignerName = None,
     recording: Annotated[Path | None, typer.Option(help="Folder of the campaign that `recorded` replays.")] = None,
     drafts: Annotated[
         Path | None,
@@ -63,10 +50,7 @@ def optimize_command(
             max=8,
         ),
     ] = 1,
-    model: Annotated[
-        str | None,
-        typer.Option(help="Model of all agents of `claude`; by default the one that each agent's page names."),
-    ] = None,
+    model: Model = None,
     target: Target = None,
     context: Context = None,
     language: Annotated[
@@ -94,10 +78,10 @@ def optimize_command(
     from warpsmith.project import find_project
 
     project = find_project()
-    designer = designer or _default_designer(recording, drafts)
+    designer = designer or designers.default_designer(recording, drafts)
     if parallel > 1 and designer == "recorded":
         raise Misuse("The recorded designer plays one round after the other; omit --parallel.")
-    create, first_language = _select_designer(designer, recording, drafts, model, max_budget_usd)
+    create, first_language = designers.select_designer(designer, recording, drafts, model, max_budget_usd)
     settings: dict[str, object] = {
         "git": git,
         "max-iterations": max_iterations,
@@ -111,14 +95,14 @@ def optimize_command(
     switches = {"from-scratch": from_scratch or None, "experiment": experiment or None, "port": port or None}
     if resume or campaign:
         options = {"language": language, "context": context, **settings, **switches}
-        _refuse_options(options, "The campaign's manifest sets these")
+        designers.refuse_options(options, "The campaign's manifest sets these")
         chosen = _unfinished_campaign(project, op, target, campaign)
     else:
         if context and target is None:
             raise Misuse("--context needs --target: the kind of device there.")
         kind = target or hardware.require_local_target(project).id
         start_in = language or first_language(project, kind)
-        if designer == "claude" or minimum_gain_per != "round":  # the other designers' rounds cost no agents
+        if designers.costs_agents(designer) or minimum_gain_per != "round":
             settings["minimum-gain"] = forecast.default_minimum_gain(
                 minimum_gain, max_iterations, minimum_gain_per
             )
@@ -168,30 +152,6 @@ def register(app: typer.Typer) -> None:
     app.command("demo")(demo_command)
 
 
-def _default_designer(recording: Path | None, drafts: Path | None) -> str:
-    """Return the designer of the folder that is given."""
-    if drafts is None and recording is None:
-        raise Misuse("No designer: give --designer claude, --drafts FOLDER or --recording FOLDER.")
-    return "recorded" if drafts is None else "drafts"
-
-
-def _select_designer(
-    name: str, recording: Path | None, drafts: Path | None, model: str | None, budget: float | None
-) -> tuple[DesignerFactory, Callable[[Project, str], str]]:
-    """Return the factory of a designer, and a function that returns its first language on a target."""
-    if name not in DESIGNERS:
-        raise Misuse(f"Unknown designer `{name}`; known: {', '.join(DESIGNERS)}.")
-    if name == "claude":
-        _refuse_options({"recording": recording, "drafts": drafts}, "The claude designer replays nothing")
-        return _claude_designer(model, budget)
-    _refuse_options({"model": model, "max-budget-usd": budget}, f"The {name} designer asks no model")
-    if name == "drafts":
-        _refuse_options({"recording": recording}, "The drafts designer plays no recording")
-        return _drafts_designer(drafts)
-    _refuse_options({"drafts": drafts}, "The recorded designer plays no drafts")
-    return _recorded_designer(recording)
-
-
 def _refuse_unscreened(campaign: Campaign) -> None:
     """Refuse several versions at once in a campaign that decides by what a screen does not measure."""
     manifest = campaign.manifest
@@ -201,36 +161,6 @@ def _refuse_unscreened(campaign: Campaign) -> None:
         )
     if manifest.objective == "energy":
         raise Misuse(f"{campaign.name} decides by energy, and --parallel screens by time; omit --parallel.")
-
-
-def _claude_designer(
-    model: str | None, budget: float | None
-) -> tuple[DesignerFactory, Callable[[Project, str], str]]:
-    from warpsmith.driver.claude import process as claude_process
-    from warpsmith.driver.claude.designer import ClaudeDesigner, first_language
-
-    claude_process.require_claude()
-    return lambda campaign, tell: ClaudeDesigner(campaign, model, budget, tell), first_language
-
-
-def _drafts_designer(drafts: Path | None) -> tuple[DesignerFactory, Callable[[Project, str], str]]:
-    from warpsmith.driver.drafts_designer import DraftsDesigner
-
-    if drafts is None:
-        raise Misuse("The drafts designer needs --drafts, a folder of versions named after their language.")
-    player = DraftsDesigner(drafts.resolve())
-    return lambda *_: player, lambda *_: player.language
-
-
-def _recorded_designer(recording: Path | None) -> tuple[DesignerFactory, Callable[[Project, str], str]]:
-    from warpsmith.driver.recorded_designer import RecordedDesigner
-
-    if recording is None:
-        raise Misuse(
-            "The recorded designer needs --recording, the folder of a campaign; or use --designer claude."
-        )
-    player = RecordedDesigner(recording.resolve())
-    return lambda *_: player, lambda *_: player.language
 
 
 def _start_campaign(
@@ -273,11 +203,6 @@ def _unfinished_campaign(project: Project, op: str, target: str | None, name: st
     return selected
 
 
-def _refuse_options(settings: Mapping[str, object], reason: str) -> None:
-    if conflicts := [f"--{option}" for option, value in settings.items() if value is not None]:
-        raise Misuse(f"{reason}; omit {' and '.join(conflicts)}.")
-
-
 def _run_campaign(
     campaign: Campaign,
     create: DesignerFactory,
@@ -296,10 +221,10 @@ def _run_campaign(
         console.tell(port_sentence(campaign.manifest))
     context = campaign.manifest.context
     machine = f"in the context {context}" if context else "on this machine"
-    console.tell(f"{DESIGNERS[name]}; every measurement and every verdict is made now, {machine}.")
+    console.tell(f"{designers.DESIGNERS[name]}; every measurement and every verdict is made now, {machine}.")
     stderr.print(_progress_line("", "DEFINE", f"{campaign.name}: {define_result}"))
     try:
-        _run_rounds(campaign, create, stderr, duration, contenders)
+        run_rounds(campaign, create, stderr, duration, contenders)
     except AgentStopped as error:
         raise AgentStopped(f"{error} {_stop_summary(campaign, continue_command)}") from error
     except KeyboardInterrupt:
@@ -312,13 +237,14 @@ def _run_campaign(
     console.out(f"Report: {console.path_from_here(campaign.folder / pages.REPORT)}")
 
 
-def _run_rounds(
+def run_rounds(
     campaign: Campaign,
     create: DesignerFactory,
     stderr: Console,
     duration: Duration | None = None,
     contenders: int = 1,
 ) -> None:
+    """Run the rounds of a campaign and its final race; raises MissingInput if it accepted no version."""
     from warpsmith.campaign import lab_requests
     from warpsmith.campaign.history import store
     from warpsmith.driver.optimize import LoopProgress

@@ -62,6 +62,17 @@ Writes = Annotated[
 ]
 
 
+def require_script(program: Program) -> Program:
+    """Return a program whose file can be read; raises Misuse for a command that names no script."""
+    from warpsmith.errors import Misuse
+
+    if program.command is not None and not program.path.is_file():
+        raise Misuse(
+            f"`{program.command}` names no Python file that exists; give the path of its script in the command."
+        )
+    return program
+
+
 @app.command()
 def analyze(
     program: ProgramArgument = None,

@@ -11,7 +11,7 @@ import typer
 from warpsmith.cli import console
 from warpsmith.cli.options import Json
 from warpsmith.cli.program import analyze as program
-from warpsmith.cli.program.analyze import Arguments, ProgramArgument, Seed, Setup, Step, Timeout
+from warpsmith.cli.program.analyze import Arguments, Command, ProgramArgument, Seed, Setup, Step, Timeout, Writes
 
 if TYPE_CHECKING:
     from warpsmith.program.operators.extract import ExtractedOperator
@@ -27,6 +27,8 @@ def extract_command(
     arguments: Arguments = None,
     step: Step = None,
     setup: Setup = None,
+    command: Command = None,
+    writes: Writes = None,
     op: Annotated[str | None, typer.Option(help="One of PyTorch's operators: `aten::_softmax`.")] = None,
     kernel: Annotated[
         str | None,
@@ -56,7 +58,9 @@ def extract_command(
     from warpsmith.program.regions import extract_region
 
     current_project = project.find_project()
-    resolved = program.resolve_program(program_path, step, setup, arguments)
+    resolved = program.require_script(
+        program.resolve_program(program_path, step, setup, arguments, command, writes)
+    )
     if sum(map(bool, (op, kernel, region))) > 1:
         raise Misuse("Give one of --op, --kernel and --region, not several.")
     if region:
@@ -99,10 +103,12 @@ def _print_extracted(project: Project, extracted: ExtractedOperator | ExtractedR
 
 def integrate_command(
     op: Annotated[str, typer.Argument(metavar="OP", help="The definition: its folder under kernels/.")],
-    program_path: Annotated[str, typer.Argument(metavar="PROGRAM", help="A Python file or dotted module.")],
+    program_path: ProgramArgument = None,
     arguments: Arguments = None,
     step: Step = None,
     setup: Setup = None,
+    command: Command = None,
+    writes: Writes = None,
     entry_point: Annotated[
         Path | None, typer.Option(help="The file that gets the line; by default the program.")
     ] = None,
@@ -120,7 +126,9 @@ def integrate_command(
     from warpsmith.program.operators import integrate
 
     current_project = project.find_project()
-    resolved = program.resolve_program(program_path, step, setup, arguments)
+    resolved = program.require_script(
+        program.resolve_program(program_path, step, setup, arguments, command, writes)
+    )
     with console.progress(phases=True) as tell:
         integration = integrate.integrate_kernel(
             current_project, op, resolved, into=entry_point, timeout=timeout, tell=tell

@@ -10,7 +10,7 @@ import typer
 from warpsmith.cli import console
 from warpsmith.cli.options import Json
 from warpsmith.cli.program import analyze as program
-from warpsmith.cli.program.analyze import Arguments, ProgramArgument, Seed, Setup, Step, Timeout
+from warpsmith.cli.program.analyze import Arguments, Command, ProgramArgument, Seed, Setup, Step, Timeout, Writes
 
 if TYPE_CHECKING:
     from warpsmith.program.compiled.models import RegionRow, StepRegions
@@ -24,6 +24,8 @@ def regions_command(
     arguments: Arguments = None,
     step: Step = None,
     setup: Setup = None,
+    command: Command = None,
+    writes: Writes = None,
     seed: Seed = 0,
     timeout: Timeout = 600.0,
     as_json: Json = False,
@@ -38,7 +40,9 @@ def regions_command(
     from warpsmith.program.regions import survey
 
     current_project = project.find_project()
-    resolved = program.resolve_program(program_path, step, setup, arguments)
+    resolved = program.require_script(
+        program.resolve_program(program_path, step, setup, arguments, command, writes)
+    )
     with console.progress() as tell:
         regions = survey.list_regions(current_project, resolved, tell, seed=seed, timeout=timeout)
     definitions = accepted_regions.list_definitions(current_project)

@@ -214,11 +214,9 @@ def report_command(
     trials = trial_store.find_trials(current_project, name)
     if goal is not None:
         goals.write_goal(trials, goals.ProgramGoal(speedup=goal))
-    total = trials.total()
-    present = trials_total.present_files(trials)
-    if measure and present and not trials.plan() and (total is None or total.files != present):
+    if measure:
         with console.progress() as tell:
-            trials_total.measure_total(trials, timeout, tell)
+            trials_total.refresh_total(trials, timeout, tell)
     path = _render_page(current_project, trials.name)
     console.out_json(trials.summary()) if as_json else console.out(path.read_text())
     console.tell(f"Page: {current_project.relative(path)}")
@@ -244,14 +242,9 @@ def _named_program(
     writes: list[str] | None,
 ) -> Program:
     """Return the program of the arguments; with a command, the files are only those to edit."""
-    from warpsmith.errors import Misuse
-
     if command is None:
         return program.resolve_program(files[0] if files else None, step, setup, context.meta.get(_ARGUMENTS))
-    resolved = program.resolve_program(None, step, setup, None, command, writes)
-    if not resolved.path.is_file():
-        raise Misuse(f"`{command}` names no Python file that exists; give the path of its script in the command.")
-    return resolved
+    return program.require_script(program.resolve_program(None, step, setup, None, command, writes))
 
 
 def _trial_request(project: Project, entry: str, files: list[str], resolved: Program) -> TrialRequest:

@@ -21,6 +21,7 @@ REGIONS_FILE = "regions.json"
 def write_regions(project: Project, program: Program, regions: StepRegions) -> Path:
     """Write the regions of a program's step, and return the path of the file."""
     path = analysis_store.program_folder(project, program) / REGIONS_FILE
+    analysis_store.hide_unfinished(project)
     files.write_file(path, regions.model_dump_json(indent=2) + "\n")
     return path
 

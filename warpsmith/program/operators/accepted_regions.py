@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warpsmith.core.hardware import Target
 from warpsmith.core.trial import TrialVerdict
 from warpsmith.errors import CorruptRecord, MissingInput
+from warpsmith.lab.machine import hardware
 from warpsmith.program.operators import extraction_file
 from warpsmith.program.operators.models import CALLS_FILE, Extraction
 from warpsmith.program.trials.trial_store import Trials
@@ -37,6 +39,11 @@ def list_accepted(project: Project) -> list[str]:
         for extraction in region_extractions(project)
         if choice.rank_versions(project, extraction.op) and not _was_refused(project, extraction)
     ]
+
+
+def local_target(project: Project, device: str) -> Target | None:
+    """Return the target of a device that a step was recorded on, `cpu` or a GPU's name, if it is here."""
+    return choice.target_of_device(project, None) if device == "cpu" else hardware.find_local_target(project)
 
 
 def integration_entry(op: str) -> str:

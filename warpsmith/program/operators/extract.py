@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from warpsmith import files
 from warpsmith.core.text import Tell
 from warpsmith.errors import Misuse
 from warpsmith.interchange import create
 from warpsmith.interchange.draft import DefinitionDraft
-from warpsmith.program.analysis import analyzer
+from warpsmith.program.analysis import analyzer, record_names
 from warpsmith.program.operators import call_form, operator_calls
 from warpsmith.program.operators.definition_writer import DefinitionWriter, bare_name
 from warpsmith.program.operators.models import CALLS_FILE, Extraction, OperatorRow, StepOperators
 from warpsmith.program.process.program import Program
 from warpsmith.program.process.runner import TIMEOUT, Runner
+from warpsmith.program.scripts.command_runner import open_runner
 from warpsmith.program.trials import trial_store
 from warpsmith.project import Project
 
@@ -115,5 +117,6 @@ def extract_operator(
 
 
 def _program_runner(project: Project, program: Program, seed: int, timeout: float) -> Runner:
+    files.hide_from_git(project.root / record_names.SCRATCH)
     log = analyzer.scratch_folder(project, program) / "output.txt"
-    return Runner(program, seed=seed, timeout=timeout, log=log)
+    return open_runner(program, seed=seed, timeout=timeout, log=log)

@@ -13,14 +13,14 @@ from warpsmith import files, languages
 from warpsmith.core.text import Tell
 from warpsmith.core.trial import ProgramRules, TrialVerdict
 from warpsmith.errors import MachineLacks, MissingInput, Misuse
-from warpsmith.lab.machine import hardware
 from warpsmith.ledger.store import write_model
 from warpsmith.program.analysis import analyzer
 from warpsmith.program.operators import accepted_regions, extraction_file, kernel_override, transfer_audit
 from warpsmith.program.operators.models import Extraction
 from warpsmith.program.operators.transfer_record import Transfer
 from warpsmith.program.process.program import Program
-from warpsmith.program.process.runner import TIMEOUT, Runner
+from warpsmith.program.process.runner import TIMEOUT
+from warpsmith.program.scripts.command_runner import open_runner
 from warpsmith.program.trials import trial, trial_store
 from warpsmith.program.trials.trial import ClosedTrial, TrialRequest
 from warpsmith.project import Project
@@ -65,7 +65,8 @@ def integrate_kernel(
 
     Raises:
         MissingInput: the operator was not extracted, or no version was accepted for this machine.
-        Misuse: the line is already there, the file is not Python, or another trial is open.
+        Misuse: the line is already there, the file is not Python, another trial is open, or the Python of a
+            command has no Warpsmith.
         MachineLacks: the best version's language cannot run here; or as `Runner`.
         SolutionFailed, TimedOut: as `Runner`.
         RestoreConflict: as `trial.verify_trial`.
@@ -87,11 +88,18 @@ def integrate_kernel(
         )
     edited = text if enabled else insert_line(text, line, target)
     log = analyzer.scratch_folder(project, program) / "audit.txt"
-    with Runner(program, timeout=timeout, env={kernel_override.SWITCH: "0"}, log=log) as runner:
+    with open_runner(program, timeout=timeout, env={kernel_override.SWITCH: "0"}, log=log) as runner:
         runner.start()
+        if program.command is not None and not runner.call("own_warpsmith"):
+            raise Misuse(
+                f"The Python of `{program.command}` has no Warpsmith, which `{line}` imports; install it there."
+            )
         transfer = transfer_audit.audit_transfer(project, runner, extraction, version, tell)
     if extraction.region is not None:
-        with _copy_of(target, edited) as copy, Runner(program, {target: copy}, timeout=timeout, log=log) as runner:
+        with (
+            _copy_of(target, edited) as copy,
+            open_runner(program, {target: copy}, timeout=timeout, log=log) as runner,
+        ):
             runner.start()
             transfer = transfer_audit.count_hits(runner, transfer, tell)
     request = TrialRequest(entry, ProgramRules(), program, (target,), predicted=transfer.predicted)
@@ -138,7 +146,7 @@ def insert_line(text: str, line: str, path: Path) -> str:
 
 def _best_version(project: Project, op: str, extraction: Extraction) -> BestVersion:
     on_cpu = kernel_override.extraction_device(extraction) == "cpu"
-    target = choice.target_of_device(project, None) if on_cpu else hardware.find_local_target(project)
+    target = accepted_regions.local_target(project, extraction.device)
     versions = choice.versions_for_target(project, op, target)
     if not versions:
         raise MissingInput(

@@ -7,10 +7,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from warpsmith import files
 from warpsmith.core.base import this_minute
 from warpsmith.core.text import Tell
 from warpsmith.errors import MissingInput, Misuse
-from warpsmith.program.analysis import region_file
+from warpsmith.program.analysis import record_names, region_file
 from warpsmith.program.analysis.analyzer import scratch_folder
 from warpsmith.program.analysis.models import amdahl_bound
 from warpsmith.program.compiled.models import CutRegion, RegionRow, StepRegions
@@ -18,6 +19,7 @@ from warpsmith.program.compiled.region_graph import RegionGraph, RegionTensor
 from warpsmith.program.operators import kernel_override, operator_calls
 from warpsmith.program.process.program import Program
 from warpsmith.program.process.runner import TIMEOUT, Runner
+from warpsmith.program.scripts.command_runner import open_runner
 from warpsmith.project import Project
 
 TRACED_STEPS = 5
@@ -52,8 +54,9 @@ def list_regions(
 
 def region_runner(project: Project, program: Program, seed: int, timeout: float) -> Runner:
     """Return a process for a program without accepted kernels, so that all of its regions are Inductor's own."""
+    files.hide_from_git(project.root / record_names.SCRATCH)
     log, env = scratch_folder(project, program) / "output.txt", {kernel_override.SWITCH: "0"}
-    return Runner(program, seed=seed, timeout=timeout, env=env, log=log)
+    return open_runner(program, seed=seed, timeout=timeout, env=env, log=log)
 
 
 def survey_regions(runner: Runner, tell: Tell) -> SurveyedStep:

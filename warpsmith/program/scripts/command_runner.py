@@ -50,11 +50,12 @@ def open_runner(
     *,
     seed: int = 0,
     timeout: float = TIMEOUT,
+    env: Mapping[str, str] | None = None,
     log: Path | None = None,
 ) -> Runner:
     """Return the runner of a program: of its step, or of the script that its command runs."""
     kind = Runner if program.command is None else CommandRunner
-    return kind(program, original, seed=seed, timeout=timeout, log=log)
+    return kind(program, original, seed=seed, timeout=timeout, env=env, log=log)
 
 
 class CommandRunner(Runner):

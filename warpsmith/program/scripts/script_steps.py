@@ -38,6 +38,8 @@ class ScriptSteps:
         """Name of the program in messages."""
         self.next_step = 0
         """Number of the step that runs."""
+        self.seed: int = settings["seed"]
+        """Seed of random, numpy and torch."""
         self.setup_result: Any = None
         """Always None: a script has no setup."""
         self.values: list[dict[str, Any]] = []
@@ -86,12 +88,12 @@ class ScriptSteps:
         import torch
 
         gather.record_compile_calls(eager_random=self._settings["eager_random"])
-        random.seed(self._settings["seed"])
-        torch.manual_seed(self._settings["seed"])
+        random.seed(self.seed)
+        torch.manual_seed(self.seed)
         if int(os.environ.get("WORLD_SIZE", "1")) > 1:
             sys.excepthook = functools.partial(self._report_failure, os.getpid())
         if "numpy" in sys.modules:
-            sys.modules["numpy"].random.seed(self._settings["seed"] % 2**32)
+            sys.modules["numpy"].random.seed(self.seed % 2**32)
         if not self.marks_generate:
             self._watch_backward()
         if self._settings["work"] in ("optimizer", "library"):

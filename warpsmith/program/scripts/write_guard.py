@@ -15,8 +15,15 @@ from types import FrameType
 from typing import Any
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-_PATH_EVENTS = {"os.remove": 1, "os.rmdir": 1, "os.truncate": 1, "os.rename": 2, "os.link": 2, "os.symlink": 2}
-"""Audit events whose first arguments are paths that change, with their number."""
+_PATH_EVENTS: dict[str, tuple[tuple[int, int | None], ...]] = {
+    "os.remove": ((0, 1),),
+    "os.rmdir": ((0, 1),),
+    "os.truncate": ((0, None),),
+    "os.rename": ((0, 2), (1, 3)),
+    "os.link": ((0, 2), (1, 3)),
+    "os.symlink": ((0, None), (1, 2)),
+}
+"""Audit events with the places of the paths that change, and of the open folder that each is relative to."""
 
 
 class WriteGuard:
@@ -57,11 +64,12 @@ class WriteGuard:
             if isinstance(flags, int) and flags & _WRITES:
                 self._refuse(path)
         elif event == "os.mkdir":
-            if not os.path.exists(args[0]):  # noqa: PTH110 - each import passes here
-                self._refuse(args[0])
-        elif event in _PATH_EVENTS:
-            for path in args[: _PATH_EVENTS[event]]:
+            path = _resolve(args[0], args[2])
+            if not os.path.exists(path):  # noqa: PTH110 - each import passes here
                 self._refuse(path)
+        elif event in _PATH_EVENTS:
+            for index, folder in _PATH_EVENTS[event]:
+                self._refuse(_resolve(args[index], -1 if folder is None else args[folder]))
 
     def _refuse(self, path: object) -> None:
         if not isinstance(path, str | bytes | os.PathLike) or self._reports:
@@ -83,6 +91,13 @@ class WriteGuard:
         parts = path.removeprefix(self._root).split("/")
         own = parts[0].startswith(".") or "__pycache__" in parts
         return own or any(path == top or path.startswith(f"{top}/") for top in self._writable)
+
+
+def _resolve(path: Any, folder: int) -> Any:  # noqa: ANN401 - a path, or an open file
+    """Return a path that is relative to an open folder, as `shutil.rmtree` gives it, as an absolute one."""
+    if folder < 0 or not isinstance(path, str | bytes | os.PathLike):
+        return path
+    return os.path.join(os.readlink(f"/proc/self/fd/{folder}"), os.fsdecode(path))  # noqa: PTH115, PTH118 - the same
 
 
 def _calling_line(root: str) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from warpsmith.program.compiled import cutting, recording
 from warpsmith.program.compiled.cutting import Cut
 from warpsmith.program.process import gather, profile_steps
+from warpsmith.program.process.profile_steps import Steps
 
 if TYPE_CHECKING:
     from warpsmith.program.compiled.recording import RecordedGraph
@@ -19,7 +20,7 @@ _WARM_UP_STEPS = 3
 _GRAPH_PREFIX = re.compile(r"graph_\d+_")
 
 
-def main(program: LoadedProgram, *, steps: int) -> dict[str, Any]:
+def main(_program: LoadedProgram, *, steps: int) -> Steps[dict[str, Any]]:
     """Compile the step anew, trace `steps` steps, and list the regions of all graphs.
 
     Returns:
@@ -29,9 +30,9 @@ def main(program: LoadedProgram, *, steps: int) -> dict[str, Any]:
     """
     with recording.record_graphs() as graphs:
         for _ in range(_WARM_UP_STEPS):
-            program.step()
+            yield
         profile_steps.synchronize_device()
-        times = _trace_kernels(program, steps)
+        times = yield from _trace_kernels(steps)
     kernels = recording.kernels_by_graph(graphs)
     cuts = [
         (recorded, cut)
@@ -48,7 +49,7 @@ def main(program: LoadedProgram, *, steps: int) -> dict[str, Any]:
     }
 
 
-def _trace_kernels(program: LoadedProgram, steps: int) -> dict[str, tuple[int, float]]:
+def _trace_kernels(steps: int) -> Steps[dict[str, tuple[int, float]]]:
     """Return calls and seconds of each kernel by name."""
     from torch.profiler import ProfilerActivity, profile
 
@@ -56,7 +57,7 @@ def _trace_kernels(program: LoadedProgram, steps: int) -> dict[str, tuple[int, f
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if gpu else [])]
     with profile(activities=activities, acc_events=True) as profiler:
         for _ in range(steps):
-            program.step()
+            yield
         profile_steps.synchronize_device()
     times: dict[str, list[float]] = defaultdict(list)
     for event in profiler.events() or ():

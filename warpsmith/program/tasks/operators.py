@@ -6,12 +6,13 @@ import gc
 from typing import TYPE_CHECKING, Any
 
 from warpsmith.program.process import gather, operator_values, operator_watcher, profile_steps, profiler_recording
+from warpsmith.program.process.profile_steps import Steps
 
 if TYPE_CHECKING:
     from warpsmith.program.process.loaded_program import LoadedProgram
 
 
-def main(program: LoadedProgram, *, steps: int, operator: str = "") -> dict[str, Any]:
+def main(_program: LoadedProgram, *, steps: int, operator: str = "") -> Steps[dict[str, Any]]:
     """Watch `steps` steps; list all operators, and every signature of `operator`, named with or without overload.
 
     Returns:
@@ -25,7 +26,7 @@ def main(program: LoadedProgram, *, steps: int, operator: str = "") -> dict[str,
     watcher = operator_watcher.OperatorWatcher([packet], parameters)
     with operator_watcher.watch_operators(watcher, _composite_operators(packet, device)):
         for _ in range(steps):
-            program.step()
+            yield
         profile_steps.synchronize_device()
     return {
         "rows": {

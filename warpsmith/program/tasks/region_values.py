@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from warpsmith.program.compiled import matching, recording
 from warpsmith.program.compiled.region_graph import RegionGraph
 from warpsmith.program.process import operator_watcher, profile_steps
+from warpsmith.program.process.profile_steps import Steps
 
 if TYPE_CHECKING:
     from torch.fx import Graph, Node
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 _NAMESPACE = "warpsmith_observed"
 
 
-def main(program: LoadedProgram, *, region: dict[str, Any], steps: int) -> list[dict[str, Any]]:
+def main(_program: LoadedProgram, *, region: dict[str, Any], steps: int) -> Steps[list[dict[str, Any]]]:
     """Compile the step anew with a probe on each input of a region, run `steps` steps, and list what entered.
 
     Returns:
@@ -50,7 +51,7 @@ def main(program: LoadedProgram, *, region: dict[str, Any], steps: int) -> list[
         torch.library.register_fake(f"{_NAMESPACE}::observe", lambda x, *_: torch.empty_like(x), lib=library)
         with recording.record_graphs(insert_probes):
             for _ in range(steps):
-                program.step()
+                yield
             profile_steps.synchronize_device()
     return [
         {"shapes": shapes, "tensors": [values.get((site, index), {}) for index in range(len(shapes))]}

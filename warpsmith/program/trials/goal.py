@@ -9,6 +9,7 @@ from pydantic import Field, ValidationError
 from warpsmith import files
 from warpsmith.core.base import Model
 from warpsmith.core.text import describe_error
+from warpsmith.core.trial import TrialsTotal
 from warpsmith.errors import CorruptRecord
 from warpsmith.program.trials.trial_store import Trials
 
@@ -18,6 +19,10 @@ class ProgramGoal(Model):
 
     speedup: float = Field(gt=1)
     """Speedup of a step over the first original."""
+
+    def is_reached(self, total: TrialsTotal) -> bool:
+        """Return whether the whole interval of the total reaches it."""
+        return total.comparison.interval.low >= self.speedup
 
 
 def write_goal(trials: Trials, goal: ProgramGoal) -> None:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 COUNT = 3
 """Graded steps of a pair of processes. Chosen."""
 
+LATER_STEPS, LATER_SECONDS = 200, 10.0
+"""Most steps after the timed ones until one more is graded, and most seconds for them. Chosen."""
+
 VALUE_SHARE = 0.25
 """Bound of a value, relative to the original's at the same step: after hundreds of steps, two honest runs whose
 rounding differs are apart by some per cent. Chosen."""
@@ -59,6 +62,11 @@ GradedPair = tuple[int, GradedStep, GradedStep]
 def draw_numbers(first: int, count: int) -> list[int]:
     """Draw `COUNT` different step numbers from `first` on, among `count`; all of them if there are fewer."""
     return sorted(random.SystemRandom().sample(range(first, first + count), min(COUNT, count)))
+
+
+def draw_later_number(first: int, step_seconds: float) -> int:
+    """Draw the number of a step from `first` on, as far as steps of this duration allow."""
+    return first + random.SystemRandom().randrange(min(LATER_STEPS, 1 + int(LATER_SECONDS / step_seconds)))
 
 
 def grade_step(runner: Runner) -> GradedStep:

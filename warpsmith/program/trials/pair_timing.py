@@ -158,14 +158,17 @@ class _TimedProcess:
     def batch(self, count: int) -> float:
         """Run `count` steps, and return the seconds per step; one that is to be graded comes before, untimed."""
         while self.numbers and self.numbers[0] < self.ran + count:
-            number = self.numbers.pop(0)
-            if number > self.ran:
-                self.runner.run(number - self.ran, values=False)
-            self.graded[number] = graded_steps.grade_step(self.runner)
-            self.ran = number + 1
+            self.grade(self.numbers.pop(0))
         seconds = self.runner.run(count, values=False).seconds_per_step
         self.ran += count
         return seconds
+
+    def grade(self, number: int) -> None:
+        """Run the steps before a number untimed, and grade the step with that number."""
+        if number > self.ran:
+            self.runner.run(number - self.ran, values=False)
+        self.graded[number] = graded_steps.grade_step(self.runner)
+        self.ran = number + 1
 
     def batches(self, count: int) -> None:
         """Time `count` batches."""
@@ -209,17 +212,21 @@ def _time_together(original: ProgramForm, edited: ProgramForm, budget: TimingBud
 
 
 def _time_rounds(sides: list[_TimedProcess], budget: TimingBudget, begin: float, tell: Tell) -> None:
-    """Warm both processes up, and time rounds until there are enough in all."""
+    """Warm both processes up, and time rounds until there are enough; a later step is graded too."""
     _warm_up(sides, tell)
-    numbers = graded_steps.draw_numbers(sides[0].ran, budget.rounds * sides[0].steps)
-    for side in sides:
-        side.numbers = list(numbers)
     tell("timing both in turns")
-    rounds = len(sides[0].seconds)
+    first = rounds = len(sides[0].seconds)
     while rounds < budget.rounds or not _is_done(sides, budget, rounds, time.monotonic() - begin):
+        if (rounds - first) % budget.rounds == 0:
+            numbers = graded_steps.draw_numbers(sides[0].ran, budget.rounds * sides[0].steps)
+            for side in sides:
+                side.numbers = list(numbers)
         for side in sides if rounds % 2 else reversed(sides):  # the order may matter
             side.batches(1)
         rounds += 1
+    number = graded_steps.draw_later_number(sides[0].ran, max(statistics.median(side.seconds) for side in sides))
+    for side in sides:
+        side.grade(number)
 
 
 def _drop_unpaired(sides: Sequence[_TimedProcess]) -> int:

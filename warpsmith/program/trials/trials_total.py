@@ -51,6 +51,15 @@ def measure_total(trials: Trials, timeout: float = TIMEOUT, tell: Tell = lambda 
         return total
 
 
+def refresh_total(trials: Trials, timeout: float = TIMEOUT, tell: Tell = lambda _: None) -> TrialsTotal | None:
+    """Return the total, measured now if it is unknown for the present files and no trial is open; raises as
+    `measure_total`."""
+    total, present = trials.total(), present_files(trials)
+    if present and not trials.plan() and (total is None or total.files != present):
+        return measure_total(trials, timeout, tell)
+    return total if present and total is not None and total.files == present else None
+
+
 def first_originals(trials: Trials) -> dict[str, tuple[str | None, Path | None]]:
     """Map every file that a kept trial edited to the hash of its first original and the path of its copy."""
     originals: dict[str, tuple[str | None, Path | None]] = {}

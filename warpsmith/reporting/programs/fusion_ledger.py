@@ -30,13 +30,58 @@ _OUTCOMES = {
 
 
 @dataclass(frozen=True)
+class LedgerRow:
+    """A region with its kernel and its last trial in the whole step."""
+
+    region: RegionRow
+    """The region."""
+    kernel: str
+    """Definition, with the version that was tried or is the best; empty without a definition."""
+    is_accepted: bool
+    """True if a version of the definition is accepted."""
+    number: int | None = None
+    """Number of the trial; None if the kernel was not tried."""
+    record: TrialRecord | None = None
+    """Record of the trial."""
+    transfer: Transfer | None = None
+    """Audit of the trial."""
+
+    @property
+    def alone(self) -> str:
+        """Gain of all calls of a step alone: `800 us`, `-3 us`."""
+        return format.ABSENT if self.transfer is None else _signed_seconds(self.transfer.real.seconds)
+
+    @property
+    def gained(self) -> str:
+        """Gain of the step, without the speedup: `680 us`."""
+        seconds = self.transfer.measured_seconds if self.transfer is not None else None
+        return format.ABSENT if seconds is None else _signed_seconds(seconds)
+
+    @property
+    def outcome(self) -> str:
+        """Outcome in a word or a few, without the reason of a verdict."""
+        if self.region.refusal:
+            return f"it {self.region.refusal}"
+        if self.record is not None:
+            return _OUTCOMES[self.record.decision.verdict]
+        if not self.kernel:
+            return "no definition yet"
+        return "accepted, not tried in the step" if self.is_accepted else "no version is accepted"
+
+
+@dataclass(frozen=True)
 class FusionLedger:
     """Regions of a program for its page."""
 
     regions: StepRegions
     """The list that the rows come from."""
-    rows: tuple[Md, ...]
-    """A table row for each region."""
+    entries: tuple[LedgerRow, ...]
+    """The regions, the largest first."""
+
+    @property
+    def rows(self) -> tuple[Md, ...]:
+        """Return a table row for each region."""
+        return tuple(map(_format_row, self.entries))
 
 
 def read_ledger(trials: Trials) -> FusionLedger | None:
@@ -46,12 +91,12 @@ def read_ledger(trials: Trials) -> FusionLedger | None:
         return None
     definitions = accepted_regions.list_definitions(trials.project)
     integrations = dict(_integrations(trials))
-    rows = [
+    entries = [
         _ledger_row(trials, row, definitions.get(row.digest), integrations.get(row.digest))
         for row in regions.rows
         if row.share >= _LEAST_SHARE or row.digest in definitions
     ]
-    return FusionLedger(regions, tuple(rows))
+    return FusionLedger(regions, tuple(entries))
 
 
 @dataclass(frozen=True)
@@ -73,27 +118,29 @@ def _integrations(trials: Trials) -> Iterator[tuple[str, _IntegratedRegion]]:
             yield transfer.region, _IntegratedRegion(number, record, transfer)
 
 
-def _ledger_row(trials: Trials, row: RegionRow, op: str | None, tried: _IntegratedRegion | None) -> Md:
-    kernel, alone, hits, gained, outcome = Md(format.ABSENT), format.ABSENT, format.ABSENT, format.ABSENT, ""
-    if op is not None:
-        accepted = [
-            version for versions in choice.rank_versions(trials.project, op).values() for version in versions
-        ]
-        kernel = format.code(f"{op} {accepted[0].solution}" if accepted else op)
-        outcome = "accepted, not tried in the step" if accepted else "no version is accepted"
-    if tried is not None:
-        audit = tried.transfer
-        kernel = format.code(f"{audit.op} {audit.solution}")
-        alone = _signed_seconds(audit.real.seconds)
-        hits = f"{audit.hits:g}" if audit.hits is not None else format.ABSENT
-        if audit.measured is not None and audit.measured_seconds is not None:
-            gained = f"{_signed_seconds(audit.measured_seconds)}, {format.speedup(audit.measured)}"
-        link = format.link(f"{tried.number:03d}", f"trials/{tried.number:03d}/record.json", ".")
-        outcome = (
-            f"{_OUTCOMES[tried.record.decision.verdict]} in {link}: {format.inline(tried.record.decision.reason)}"
-        )
-    if row.refusal:
-        outcome = f"it {format.inline(row.refusal)}"
+def _ledger_row(trials: Trials, row: RegionRow, op: str | None, tried: _IntegratedRegion | None) -> LedgerRow:
+    accepted = (
+        [version for versions in choice.rank_versions(trials.project, op).values() for version in versions]
+        if op is not None
+        else []
+    )
+    if tried is None:
+        kernel = f"{op} {accepted[0].solution}" if accepted else op or ""
+        return LedgerRow(row, kernel, bool(accepted))
+    kernel = f"{tried.transfer.op} {tried.transfer.solution}"
+    return LedgerRow(row, kernel, bool(accepted), tried.number, tried.record, tried.transfer)
+
+
+def _format_row(entry: LedgerRow) -> Md:
+    row, audit, hits, gained, outcome = entry.region, entry.transfer, format.ABSENT, entry.gained, entry.outcome
+    if audit is not None and audit.hits is not None:
+        hits = f"{audit.hits:g}"
+    if audit is not None and audit.measured is not None and audit.measured_seconds is not None:
+        gained = f"{gained}, {format.speedup(audit.measured)}"
+    outcome = format.inline(outcome)
+    if entry.record is not None and not row.refusal:
+        link = format.link(f"{entry.number:03d}", f"trials/{entry.number:03d}/record.json", ".")
+        outcome = Md(f"{outcome} in {link}: {format.inline(entry.record.decision.reason)}")
     way = "backward" if row.backward else "forward"
     cells = (
         format.code(row.digest or format.ABSENT),
@@ -101,11 +148,11 @@ def _ledger_row(trials: Trials, row: RegionRow, op: str | None, tried: _Integrat
         f"{row.calls:g}",
         f"{row.share:.1%}",
         format.factor(row.ceiling),
-        kernel,
-        alone,
+        format.code(entry.kernel) if entry.kernel else Md(format.ABSENT),
+        entry.alone,
         hits,
         gained,
-        outcome or "no definition yet",
+        outcome,
     )
     return Md(" | ".join(cells))
 

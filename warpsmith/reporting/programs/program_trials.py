@@ -229,8 +229,7 @@ def _format_goal(context: PageContext, total: TrialsTotal | None) -> Md:
     goal = f"{context.goal.speedup:g}x over the first original"
     if total is None:
         return Md(f"{goal}; not measured for the present program")
-    reached = total.comparison.interval.low >= context.goal.speedup
-    return Md(f"{goal}: {'achieved' if reached else 'not achieved'}")
+    return Md(f"{goal}: {'achieved' if context.goal.is_reached(total) else 'not achieved'}")
 
 
 def _format_total(total: TrialsTotal | None, present: Sequence[TrialFile], any_kept: bool) -> Md:
