@@ -43,7 +43,11 @@ def list_accepted(project: Project) -> list[str]:
 
 def local_target(project: Project, device: str) -> Target | None:
     """Return the target of a device that a step was recorded on, `cpu` or a GPU's name, if it is here."""
-    return choice.target_of_device(project, None) if device == "cpu" else hardware.find_local_target(project)
+    if device != "cpu":
+        return hardware.find_local_target(project)
+    from warpsmith.use import choice
+
+    return choice.target_of_device(project, None)
 
 
 def integration_entry(op: str) -> str:

@@ -46,6 +46,8 @@ def choose_program_action(project: Project, state: ProgramState) -> NextAction:
     if not op:
         command = f"warpsmith program extract --region {row.digest} {arguments}"
         return _region_action(action, _describe(row), command)
+    from warpsmith.use import choice  # most programs wait for no kernel
+
     if choice.rank_versions(project, op):
         reason = f"{_describe(row)}; {op} has an accepted version"
         return _region_action(action, reason, f"warpsmith program integrate {op} {arguments}")
@@ -70,23 +72,8 @@ def list_due_regions(
         op = definitions.get(row.digest, "")
         verdicts = [verdict for entry, verdict in tried if op and entry == accepted_regions.integration_entry(op)]
         is_open = verdicts and verdicts[-1] is TrialVerdict.INCONCLUSIVE and len(verdicts) < next_action.MOST_TRIES
-<<<<<<< HEAD
-        if verdicts and not is_open:
-            continue
-        from warpsmith.use import choice  # most programs wait for no kernel
-
-        if choice.rank_versions(project, op):
-            reason = f"{_describe(row)}; {op} has an accepted version"
-            return _region_action(action, reason, f"warpsmith program integrate {op} {arguments}")
-        return _region_action(
-            action, f"{_describe(row)}; {op} has no accepted version yet",
-            f"warpsmith start {op} --target TARGET --language LANGUAGE",
-        )  # fmt: skip
-    return action
-=======
         if not verdicts or is_open:
             yield DueRegion(row, op)
->>>>>>> autopilot
 
 
 def _is_outdated(state: ProgramState, regions: StepRegions) -> bool:
