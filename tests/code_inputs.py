@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -70,7 +70,7 @@ def code_inputs(path: Path) -> frozenset[Path]:
     """Return a file of tests, what it imports, and the same for its folder's and all higher `conftest.py`."""
     above = [folder / "conftest.py" for folder in path.parents if folder.is_relative_to(TESTS)]
     conftests = [each for each in above if each.is_file()]
-    code = _with_imports({path, *conftests})
+    code = with_imports({path, *conftests})
     fixtures = {(each, name): paths for each in conftests for name, paths in read_source(each).fixtures.items()}
     names = {name for each in conftests for name in read_source(each).parameters[""]}
     while wanted := [
@@ -79,12 +79,13 @@ def code_inputs(path: Path) -> frozenset[Path]:
         if name in names or any(name in _words(each) for each in code if each != owner)
     ]:
         for owner, name in wanted:
-            code |= _with_imports(set(fixtures.pop((owner, name))))
+            code |= with_imports(set(fixtures.pop((owner, name))))
             names |= read_source(owner).parameters[name]
     return frozenset(code)
 
 
-def _with_imports(files: set[Path]) -> set[Path]:
+def with_imports(files: Iterable[Path]) -> set[Path]:
+    """Return files with all that they import, and what that imports in turn."""
     code: set[Path] = set()
     ahead = list(files)
     while ahead:
@@ -190,7 +191,7 @@ def _read_part(tree: ast.AST, path: Path, lines: list[bytes], blanks_docstrings:
             if isinstance(node, ast.JoinedStr):
                 imports.update(path.parent.rglob("*.py") if "{__name__}" in ast.unparse(node) else ())
             elif isinstance(node.value, str):
-                imports |= _named_modules(node.value)
+                imports |= named_modules(node.value)
                 runs_commands |= "warpsmith" in node.value and bool(_COMMAND.search(node.value))
         elif isinstance(node, ast.List | ast.Tuple | ast.Call):
             items = node.args if isinstance(node, ast.Call) else node.elts
@@ -215,7 +216,7 @@ def _blank_docstring(statement: ast.stmt, lines: list[bytes]) -> range:
     return numbers
 
 
-def _named_modules(text: str) -> set[Path]:
+def named_modules(text: str) -> set[Path]:
     """Return the modules that a string names; all of a package if it names that; a kit if it is its name."""
     if len(text) < _LONGEST_NAME:
         kit = module_paths().get(text.removesuffix(".py"))

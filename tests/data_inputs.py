@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from code_inputs import PACKAGE, ROOT, TESTS, code_inputs, module_paths, read_source
+from code_inputs import PACKAGE, ROOT, TESTS, code_inputs, module_paths, named_modules, read_source, with_imports
 
 ALWAYS = (ROOT / "constraints.txt", ROOT / "pyproject.toml")
 PROJECT = tuple(ROOT / name for name in ("kernels", "devlog", "docs/knowledge"))
@@ -94,6 +94,14 @@ def inputs_of_test(name: str) -> frozenset[Path]:
         return inputs
     own = {folder / each for folder in _BY_OPERATOR for each in _with_siblings(operator)}
     return frozenset(each for path in inputs for each in (own if path in _BY_OPERATOR else (path,)))
+
+
+@cache
+def data_imports(places: frozenset[Path]) -> frozenset[Path]:
+    """Return the code that Python files among data import: definitions, versions, programs."""
+    files = (path for place in places for path in (place.rglob("*.py") if place.is_dir() else (place,)))
+    texts = (path.read_text(errors="replace") for path in files if path.suffix == ".py")
+    return frozenset(with_imports(module for text in texts for module in named_modules(text)))
 
 
 @cache

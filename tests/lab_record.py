@@ -20,7 +20,7 @@ from typing import NamedTuple
 import pytest
 from code_inputs import ROOT, TESTS, code_inputs, package_data, read_source
 from commit_draw import draw_number
-from data_inputs import UnknownPath, data_inputs, inputs_of_test
+from data_inputs import UnknownPath, data_imports, data_inputs, inputs_of_test
 
 RECORD = TESTS / "lab" / "record.json"
 ONE_IN = 6
@@ -53,17 +53,16 @@ def inputs_sha256(name: str) -> str:
         data = inputs_of_test(name)
     except UnknownPath:
         return ""
-    return hashlib.sha256(f"{_code_sha256(path)} {_data_sha256(data)}".encode()).hexdigest()[:24]
+    code = _code_sha256(code_inputs(path) | data_imports(data))
+    return hashlib.sha256(f"{code} {_data_sha256(data)}".encode()).hexdigest()[:24]
 
 
 @cache
-def _code_sha256(path: Path) -> str:
+def _code_sha256(code: frozenset[Path]) -> str:
     libraries = [f"{name} {metadata.version(name)}" for name in _LIBRARIES]
-    code = code_inputs(path)
     lines = [f"{each.relative_to(ROOT)} {read_source(each).sha256}" for each in sorted(code)]
-    return hashlib.sha256(
-        f"{sys.version_info[:2]} {libraries} {lines} {_data_sha256(package_data(code))}".encode()
-    ).hexdigest()
+    beside = _data_sha256(package_data(code))
+    return hashlib.sha256(f"{sys.version_info[:2]} {libraries} {lines} {beside}".encode()).hexdigest()
 
 
 @cache
@@ -91,6 +90,7 @@ def forget_files() -> None:
         read_source,
         code_inputs,
         data_inputs,
+        data_imports,
     ):
         function.cache_clear()
 

@@ -86,3 +86,9 @@ def test_what_reads_pages_of_hardware_depends_on_them() -> None:
 def test_what_starts_commands_is_refused() -> None:
     with pytest.raises(UnknownPath):
         data_inputs.data_inputs(TESTS / "languages" / "test_new_language.py")
+
+
+def test_what_a_definition_imports_is_code_too() -> None:
+    code = data_inputs.data_imports(frozenset({ROOT / "kernels" / "fp8_block_gemm"}))
+    assert ROOT / "warpsmith" / "lab" / "peer_libraries.py" in code
+    assert ROOT / "warpsmith" / "lab" / "operator" / "peer_libraries.py" in code
