@@ -10,13 +10,16 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import lab_record
 import pytest
 from filelock import FileLock
-from fork_host import ForkHost
 from hypothesis import HealthCheck, settings
-from program_host import Host
+
+if TYPE_CHECKING:
+    from fork_host import ForkHost
+    from program_host import Host
 
 # Containers often forbid bytecode. Each worker and each command would then compile all modules again, for seconds.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -24,6 +27,8 @@ sys.dont_write_bytecode = False
 
 # Programs of tests end before the extension of launch plans is compiled; its own tests turn it on.
 os.environ["WARPSMITH_LAUNCH_PLANS"] = "0"
+
+_SKIPPED = pytest.StashKey[frozenset[str]]()
 
 # A shell's background jobs ignore Ctrl-C, and so would every command that a test starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -47,47 +52,29 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--drafts", action="store_true", help="test the drafts under kernels/ as well as the versions"
     )
-    parser.addoption("--all-lab", action="store_true", help="run the tests of the lab that its record holds too")
-    parser.addoption("--record-lab", action="store_true", help="run all and record those of the lab that pass")
+    parser.addoption("--all-lab", action="store_true", help="run the dear tests that the record holds too")
+    parser.addoption("--record-lab", action="store_true", help="run what the record does not hold, and record it")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_SKIPPED] = lab_record.skipped_tests(config)
     if config.option.record_lab and not hasattr(config, "workerinput"):
         config.pluginmanager.register(lab_record.Recorder())
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker of xdist which tests do not run: to find out takes seconds."""
+    node.workerinput["skipped_tests"] = sorted(node.config.stash[_SKIPPED])
+
+
 def pytest_report_header(config: pytest.Config) -> str:
-    record = lab_record.read_record()
-    if config.option.all_lab or config.option.record_lab or not record:
-        return "lab: all of its tests run"
-    passed = f"{len(record['seconds'])} dear tests passed with this code on {record['measured']}"
-    return f"lab: {passed}; one in {lab_record.ONE_IN} runs again"
-
-
-_LONGEST = (
-    "test_optimize",
-    "test_every_case_runs_and_a_helpful_answer_passes_the_near_misses",
-    "test_the_same_with_real_processes",
-    "test_with_the_real_lab",
-    "test_a_model_that_always_reaches_for_the_plugin_fails_every_near_miss",
-)
-"""Tests that would keep one worker busy at the end, while the others have nothing left."""
+    return f"record: {len(config.stash[_SKIPPED])} dear tests passed with the same inputs, and do not run"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put the longest tests first in the shares of the workers, which get equal parts of the list."""
-    lab_record.deselect_recorded(config, items)
-    workers = getattr(config, "workerinput", {}).get("workercount", 1)
-    longest = sorted((item for item in items if item.name in _LONGEST), key=lambda item: _LONGEST.index(item.name))
-    others = [item for item in items if item.name not in _LONGEST]
-    share = -(-len(items) // workers)
-    items.clear()
-    for worker in range(workers):
-        own = longest[worker::workers]
-        count = share - len(own)
-        items += own + others[:count]
-        del others[:count]
-    items += others
+    lab_record.deselect_recorded(config, items, config.stash[_SKIPPED])
+    lab_record.put_long_first(items, getattr(config, "workerinput", {}).get("workercount", 1))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -122,6 +109,8 @@ def dying() -> Iterator[Callable[[Path], None]]:
 @pytest.fixture(scope="session")
 def fork_host() -> Iterator[ForkHost]:
     """The process that others are forked from where a test is not about their start."""
+    from fork_host import ForkHost
+
     host = ForkHost()
     yield host
     host.close()
@@ -156,6 +145,8 @@ def forked_scripts(fork_host: ForkHost, monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.fixture(scope="session")
 def program_host() -> Iterator[Host]:
+    from program_host import Host
+
     host = Host()
     yield host
     host.close()
