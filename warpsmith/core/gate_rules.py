@@ -97,6 +97,19 @@ COUNTED_SECONDS: Final = (0.5, 30.0)
 """Seconds of a call in the build that counts lines from which on its workload gets no further one, and of all its
 calls together. Chosen: that build is tens of times as slow, and small calls run most lines."""
 
+CALLER_STACK: Final = 512 << 10
+"""Bytes of the stack of a thread that calls a version once on a CPU. From macOS's documentation: its default for
+threads that a program starts. Other systems have more, embedded ones less."""
+
+CALLER_TEAMS: Final = (16, 64)
+"""OpenMP threads that further such threads have. Chosen: cores of common machines, and more than most tables of
+parts have. On two cores a sum into shared parts was wrong in 1 of 16 regions of 16 threads, and in nearly all of
+64 (measured)."""
+
+CALLER_SECONDS: Final = 0.2
+"""Seconds of cores that a call takes above which no larger team makes it. Chosen: a short region of a team that
+has few cores takes tens of times as long."""
+
 # Limits of a side.
 
 MESSAGE_SECONDS: Final = 60.0
@@ -284,6 +297,13 @@ CONCURRENT_SIZES: Final = 3
 
 CONCURRENT_ELEMENTS: Final = 1 << 22
 """Elements of such a size, at most. Chosen to bound the time."""
+
+CROWD: Final = 24
+"""Threads that call at once at one small size. Chosen: workspaces in turn are seldom more than 16."""
+
+CROWD_ELEMENTS: Final = (1 << 10, 1 << 17)
+"""Least and largest number of elements of that size, where there is one. Chosen: calls must meet, in little
+time."""
 
 CONDITION_CALLS: Final = 3
 """Calls of a version that gains in a process whose environment names benchmarks, on one busy core. Chosen."""

@@ -9,6 +9,7 @@ import pytest
 from lab_samples import HONEST, SQUARE, kernel
 
 from warpsmith import languages
+from warpsmith.core import gate_rules
 from warpsmith.core.evaluation import Status
 from warpsmith.lab.gate.conditions import check_conditions
 from warpsmith.lab.machine import system
@@ -73,6 +74,18 @@ def test_several_threads_at_once(check):
     with pytest.raises(SideFailed, match="from 3 threads at once") as caught:
         check(kernel(shared, "#include <unistd.h>"))
     assert caught.value.status is Status.INCORRECT_NUMERICAL
+
+
+def test_a_crowd_calls_at_once_at_a_small_size(check):
+    result = check(kernel(HONEST))
+    assert f"from {gate_rules.CROWD} threads at once" in result.how
+    ring = """static float work[16][8192]; static std::atomic<unsigned> turn{0};
+      float* row = work[turn++ % 16];
+      for (int64_t i = 0; i < n; ++i) row[i] = x[i] * x[i];
+      usleep(2000);
+      for (int64_t i = 0; i < n; ++i) y[i] = row[i];"""
+    with pytest.raises(SideFailed, match=f"from {gate_rules.CROWD} threads at once"):
+        check(kernel(ring, "#include <atomic>\n#include <unistd.h>"))
 
 
 def test_a_thread_that_keeps_its_last_result(check):

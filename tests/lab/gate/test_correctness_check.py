@@ -12,7 +12,7 @@ from warpsmith.core.evaluation import Status
 from warpsmith.lab.gate.correctness_check import CorrectnessCheck
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import load_definition
-from warpsmith.lab.operator.inputs import ADVERSARIAL, MASKED, MASKED_ALONG, UNMIXED
+from warpsmith.lab.operator.distributions import ADVERSARIAL, MASKED, MASKED_ALONG, UNMIXED
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -114,9 +114,13 @@ def test_a_call_is_guessed_at_a_part_of_an_axis_that_callers_choose(monkeypatch)
     file = load_definition(REPOSITORY / "kernels" / "mla_decode" / "definition.py")
     check = CorrectnessCheck(file, None, None, "cpu", lambda: 1)
     shortened = []
-    session = SimpleNamespace(fill_inputs=lambda **_: None, call_side=lambda _: 1.0)
+    session = SimpleNamespace(
+        fill_inputs=lambda **_: None,
+        grade_reference=lambda: None,
+        time_one_call_cold=lambda _: SimpleNamespace(seconds=1.0, busy=None),
+    )
     monkeypatch.setattr(check, "open_session", lambda workload: shortened.append(workload) or session)
     base = file.definition.workloads[0]
     guided = base.model_copy(update={"axes": {**base.axes, "batch": 640}})
-    assert check._guess_seconds(guided) == input_rules.GUIDED_PART
-    assert [each.axes for each in shortened] == [{**guided.axes, "batch": 640 // input_rules.GUIDED_PART}]
+    assert "a call would take about 127 s" in check._describe_slowness(guided)
+    assert [each.axes for each in shortened] == [{**guided.axes, "batch": 640 // input_rules.CALL_PART}]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -127,7 +126,7 @@ def test_a_far_shape_is_long_along_one_axis_and_small_otherwise():
     for seed in range(5):
         for workload in shapes.draw_far_workloads(file, judged, seed=seed):
             longest = max(workload.axes, key=workload.axes.get)
-            assert input_rules.FAR_LENGTH <= workload.axes[longest] < 2 * input_rules.FAR_LENGTH
+            assert workload.axes[longest] in range(*input_rules.FAR_LENGTHS)
             assert all(workload.axes[each] < input_rules.FAR_WIDTH for each in workload.axes if each != longest)
             assert shapes.shape_class(workload) == shapes.FAR
             axes.add(longest)
@@ -139,8 +138,16 @@ def test_far_shapes_are_drawn_on_a_cpu_alone():
     judged = file.definition.select("representative")
     _, cpu = shapes.draw_judged_workloads(file, judged, interpreted=False, device="cpu")
     assert any(shapes.shape_class(workload) == shapes.FAR for workload in cpu)
-    heavy = file.definition.model_copy(update={"flops": "rows * cols * cols"})
-    assert not [w for w in shapes.draw_far_workloads(replace(file, definition=heavy), judged) if "cols" in w.name]
+
+
+def test_what_is_counted_goes_beyond_what_a_float_counts(workshop):
+    text = SQUARE.replace('{"y": TensorSpec(shape=("n",))}', '{"y": TensorSpec(shape=(1,), dtype="int64")}')
+    counted = workshop.load("square", text.replace("return x * x", "return (x > 0).sum(0, keepdim=True)"))
+    (far,) = shapes.draw_far_workloads(counted, counted.definition.workloads)
+    assert far.axes["n"] in range(*input_rules.COUNTED_LENGTHS)
+    assert 0.95 * far.axes["n"] > 1 << 24
+    (whole,) = shapes.draw_far_workloads(workshop.load("square", SQUARE), counted.definition.workloads)
+    assert whole.axes["n"] in range(*input_rules.FAR_LENGTHS)
 
 
 def test_some_shares_are_near_one():

@@ -9,7 +9,8 @@ from lab_samples import SQUARE
 from warpsmith.core.definition import Workload
 from warpsmith.errors import BadDefinition
 from warpsmith.lab.operator import input_rules, inputs
-from warpsmith.lab.operator.inputs import ADVERSARIAL, DISTRIBUTIONS, Inputs
+from warpsmith.lab.operator.distributions import ADVERSARIAL, DISTRIBUTIONS
+from warpsmith.lab.operator.inputs import Inputs
 
 
 def bits(tensor):

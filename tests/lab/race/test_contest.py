@@ -13,11 +13,11 @@ from warpsmith.core.race import NEAR, RaceRecord
 from warpsmith.errors import MachineFailed, MachineLacks, Misuse, SolutionFailed
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.machine import system
+from warpsmith.lab.operator import peers
 from warpsmith.lab.race import peer_race, race_energy
 from warpsmith.lab.race.peer_race import PeerRace
 from warpsmith.lab.timing import timing
 from warpsmith.lab.timing.session import SOLUTION
-from warpsmith.lab.workers import worker
 from warpsmith.lab.workers.side import SideFailed
 
 needs_compiler = pytest.mark.skipif(system.find_cxx_compiler() is None, reason="no C++ compiler")
@@ -106,10 +106,10 @@ def test_a_reference_that_returns_a_view_is_raced_and_a_peer_is_told_of_its_layo
 
 def test_torch_compile_and_the_reference_give_contiguous_results_whatever_was_returned():
     view, whole = torch.zeros(3, 2).t(), torch.zeros(2, 3)
-    first, second, third = worker._with_contiguous_results(lambda: (view, whole, None))()
+    first, second, third = peers.with_contiguous_results(lambda: (view, whole, None))()
     assert first.is_contiguous()
     assert (second is whole, third) == (True, None)
-    assert worker._with_contiguous_results(lambda: view)().is_contiguous()
+    assert peers.with_contiguous_results(lambda: view)().is_contiguous()
 
 
 @needs_compiler

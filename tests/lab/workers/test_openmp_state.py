@@ -40,3 +40,31 @@ def test_modes_are_those_of_every_thread(library):
     threads = {int(text) for text in openmp_state.read_modes(threading.get_ident)}
     assert threading.get_ident() in threads
     assert len(threads) >= library.omp_get_max_threads()
+
+
+def test_a_caller_has_a_team_and_a_stack_of_its_own(library):
+    library.omp_get_max_threads.restype = ctypes.c_int
+    usual, stack = library.omp_get_max_threads(), threading.stack_size()
+    own = threading.get_ident()
+    assert openmp_state.call_as(library.omp_get_max_threads, team=usual + 13) == usual + 13
+    assert openmp_state.call_as(threading.get_ident) != own
+    assert openmp_state.call_as(threading.stack_size, stack=1 << 19) == 1 << 19
+    assert (library.omp_get_max_threads(), threading.stack_size()) == (usual, stack)
+
+
+def test_a_nested_call_is_in_a_region_of_every_library(library):
+    def levels():
+        return {each.omp_get_level() for each in openmp_state._loaded_libraries()}
+
+    assert openmp_state.call_as(levels) == {0}
+    assert openmp_state.call_as(levels, nested=True) == {1}
+    assert openmp_state.call_as(lambda: library.omp_get_num_threads(), nested=True) == 2
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_what_a_call_raises_reaches_its_caller(library, nested):
+    def fail():
+        raise ValueError("seven")
+
+    with pytest.raises(ValueError, match="seven"):
+        openmp_state.call_as(fail, nested=nested)

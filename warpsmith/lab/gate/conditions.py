@@ -30,7 +30,7 @@ _SALT = {
     "PYTEST_CURRENT_TEST": "test_kernels.py::test_speed (call)",
 }
 _BUSY = "in an environment that names benchmarks, on one busy core"
-_AT_ONCE = f"from {gate_rules.CONCURRENT_THREADS} threads at once"
+_AT_ONCE = "from {} threads at once"
 _ARGUMENTS = ["benchmark.py", "--profile", "--bench", "eval"]
 _SPIN = "import os, sys; os.sched_setaffinity(0, [int(sys.argv[1])])\nwhile os.getppid() == int(sys.argv[2]): pass"
 
@@ -57,10 +57,8 @@ def check_conditions(
         SideFailed: the version is wrong there, or leaves the core that it was given.
     """
     workload, *others = workloads
-    at_once = [] if device != "cpu" or interpreted else [workload, *_draw_sizes(file, others, workload)]
-    arenas = allocate_arenas(
-        file, [workload, *at_once], [], [SOLUTION], device, checked_slots=gate_rules.CONCURRENT_THREADS
-    )
+    at_once = {} if device != "cpu" or interpreted else _draw_sizes(file, others, workload)
+    arenas = allocate_arenas(file, [workload], [], [SOLUTION], device, crowds=at_once)
     side = host.start_side(SOLUTION, source.limits, trusted=False)
     with contextlib.ExitStack() as stack:
         stack.callback(arenas.close)
@@ -74,27 +72,33 @@ def check_conditions(
             for _ in range(gate_rules.CONDITION_CALLS):
                 _require_passed(session, lambda each: [each.call_and_grade(SOLUTION)])
         description = f"{gate_rules.CONDITION_CALLS} calls at {workload.name}, {_BUSY}"
-        for size in at_once:
-            with _place_failures(f"{_AT_ONCE}, at {size.name}"):
-                session = Session(
-                    file, size, arenas, {SOLUTION: side}, seed, device, count=gate_rules.CONCURRENT_THREADS
-                )
-                for _ in range(gate_rules.CONCURRENT_CALLS):
-                    _require_passed(
-                        session, lambda each: each.call_at_once(SOLUTION, gate_rules.CONCURRENT_REPEATS)
-                    )
-        if at_once:
-            names = ", ".join(size.name for size in at_once)
-            description += f"; {gate_rules.CONCURRENT_CALLS} times {_AT_ONCE}, at {names}"
+        for threads, sizes in at_once.items():
+            for size in sizes:
+                with _place_failures(f"{_AT_ONCE.format(threads)}, at {size.name}"):
+                    session = Session(file, size, arenas, {SOLUTION: side}, seed, device, count=threads)
+                    for _ in range(gate_rules.CONCURRENT_CALLS):
+                        _require_passed(
+                            session, lambda each: each.call_at_once(SOLUTION, gate_rules.CONCURRENT_REPEATS)
+                        )
+            names = ", ".join(size.name for size in sizes)
+            description += f"; {gate_rules.CONCURRENT_CALLS} times {_AT_ONCE.format(threads)}, at {names}"
     return Check(name="other conditions", ran=True, how=description)
 
 
-def _draw_sizes(file: DefinitionFile, others: Sequence[Workload], workload: Workload) -> list[Workload]:
-    """Draw further workloads of calls at once, the first of them from those that are not odd."""
-    most, chance = gate_rules.CONCURRENT_ELEMENTS, random.SystemRandom()
-    fitting = [each for each in others if each != workload and 0 < file.definition.elements(each) <= most]
+def _draw_sizes(file: DefinitionFile, others: Sequence[Workload], workload: Workload) -> dict[int, list[Workload]]:
+    """Draw the workloads of calls at once, by the number of threads.
+
+    A few threads call at the usual workload and at others, the first of them from those that are not odd; a crowd
+    calls at a small one.
+    """
+    chance, elements, most = random.SystemRandom(), file.definition.elements, gate_rules.CONCURRENT_ELEMENTS
+    fitting = [each for each in others if each != workload and 0 < elements(each) <= most]
     drawn = chance.sample(fitting, len(fitting))
-    return sorted(drawn, key=lambda each: each.set == "odd")[:1] + drawn[: gate_rules.CONCURRENT_SIZES - 1]
+    least, most = gate_rules.CROWD_ELEMENTS
+    small = [each for each in (workload, *drawn) if least <= elements(each) <= most]
+    some = sorted(drawn, key=lambda each: each.set == "odd")[:1] + drawn[: gate_rules.CONCURRENT_SIZES - 1]
+    crowd = {gate_rules.CROWD: chance.sample(small, 1)} if small else {}
+    return {gate_rules.CONCURRENT_THREADS: [workload, *some], **crowd}
 
 
 @contextlib.contextmanager

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import itertools
 import random
-from collections import defaultdict
+import time
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -22,9 +23,11 @@ from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.instrumented.counted_build import COUNTED, UnrunLines
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.operator.inputs import MASKED, MASKED_ALONG, MIXED_ROWS, UNMIXED
+from warpsmith.lab.operator.distributions import EQUAL_INPUTS, MASKED, MASKED_ALONG, MIXED_ROWS, REPEATED, UNMIXED
 from warpsmith.lab.timing.arenas import CHECKED_SLOTS, Arenas, list_dense_layouts, list_layouts
+from warpsmith.lab.timing.callers import CALLERS
 from warpsmith.lab.timing.session import SOLUTION, Session
+from warpsmith.lab.workers import process
 from warpsmith.lab.workers.side import Side, SideFailed
 
 if TYPE_CHECKING:
@@ -73,6 +76,7 @@ class CorrectnessCheck:
         self._scalar_calls = 0
         self._turns = itertools.cycle(range(turns)) if interpreted else None
         self._line_counts = line_counts
+        self._callers: Counter[str] = Counter()
         self.grades: dict[str, list[Grade]] = defaultdict(list)
         """Workload name to the grades of its calls."""
         self.extremes: dict[str, Extremes] = defaultdict(Extremes)
@@ -150,19 +154,21 @@ class CorrectnessCheck:
         Raises:
             SideFailed: it is wrong there.
         """
+        kind = shapes.shape_class(workload)
         axis, elements = None, self._file.definition.elements(workload)
-        if elements > input_rules.WHOLE_ELEMENTS[self._device]:
+        if elements > input_rules.WHOLE_ELEMENTS[self._device] and kind != shapes.FAR:
             axis = rows.find_row_axis(self._file)
             if axis is None:
                 notes.append(f"{workload.name} skipped: its reference takes too long, and has no rows to sample")
                 return False
-        if shapes.shape_class(workload) == shapes.GUIDED and (seconds := self._guess_seconds(workload)):
-            notes.append(f"{workload.name} skipped: a call would take about {seconds:.0f} s")
+        if kind in (shapes.GUIDED, shapes.FAR) and (reason := self._describe_slowness(workload)):
+            notes.append(f"{workload.name} skipped: {reason}")
             return False
         layout = random.SystemRandom().choice(list_dense_layouts(self._file))
         session = self.open_session(workload, layout)
         definition = self._file.definition
         promised = definition.constraints or (self._file.inputs and not definition.drawn_along)
+        promised = promised or kind == shapes.FAR
         if promised and not self._reference_computes(session):
             notes.append(f"{workload.name} skipped: the reference cannot compute it")
             return False
@@ -179,23 +185,52 @@ class CorrectnessCheck:
             )
             where = f"{layout}{', sampled rows' if axis else ''}"
             self._record_grade(session, grade, f"{distribution or 'normal'} inputs, {where}", axis, chosen)
+            if distribution is None and axis is None:
+                self._check_callers(session)
             if distribution is None:
                 self._edit_larger(session, axis, where)
         if axis is None and self._turns is None:
             self._check_planted(session)
         return bool(self.grades[workload.name])
 
-    def _guess_seconds(self, workload: Workload) -> float:
-        """Return how long a call would take, by one at a part of the longest axis that callers choose; 0 if that
-        is no long time."""
+    def _describe_slowness(self, workload: Workload) -> str:
+        """Return why a call or its reference would take long, by one at a part of the longest axis that callers
+        choose; else an empty string.
+
+        It takes as many times as long as it has elements, or operations if the definition counts more of those.
+        Seconds on a CPU are those of its cores, which the load of others does not lengthen.
+        """
         axis = max(free_axes.drawable_axes(self._file), key=lambda name: workload.axes[name])
-        length = workload.axes[axis] // input_rules.GUIDED_PART
-        if not length or self._file.inputs is not None:
-            return 0.0
-        session = self.open_session(rows.shorten(workload, axis, length))
-        session.fill_inputs(quick=True, slots=1)
-        seconds = session.call_side(SOLUTION) * input_rules.GUIDED_PART
-        return seconds if seconds > input_rules.GUIDED_SECONDS else 0.0
+        length = workload.axes[axis] // input_rules.CALL_PART
+        if not length:
+            return ""
+        part, definition = rows.shorten(workload, axis, length), self._file.definition
+        work = [definition.work(each).flops for each in (part, workload)]
+        factor = max(input_rules.CALL_PART, work[1] / work[0] if work[0] else 0)
+        session = self.open_session(part)
+        clock = time.process_time if self._device == "cpu" else time.monotonic
+
+        def time_reference() -> float:
+            started = clock()
+            session.grade_reference()
+            return clock() - started
+
+        def time_call() -> float:
+            call = session.time_one_call_cold(SOLUTION)
+            return call.seconds if call.busy is None else call.busy
+
+        try:
+            session.fill_inputs(quick=True, slots=1)
+            for name, look in (("its reference", time_reference), ("a call", time_call)):
+                for _ in range(2):  # the first look may set something up
+                    seconds = factor * (look() - input_rules.CALL_START)
+                    if seconds <= input_rules.CALL_SECONDS:
+                        break
+                else:
+                    return f"{name} would take about {seconds:.0f} s"
+        except BadDefinition:  # a part need not fit what it computes
+            return ""
+        return ""
 
     def _edit_larger(self, session: Session, axis: str | None, where: str) -> None:
         """Exchange two rows of an input in place, and grade them: a result that was kept is wrong there."""
@@ -320,7 +355,9 @@ class CorrectnessCheck:
     def end(self) -> tuple[Check, ...]:
         """End the count of lines, and return the checks that ran in addition to plain calls."""
         counted = (self._line_counts.end(),) if self._line_counts else ()
-        return (*self._late_calls.checks, *self._describe_numbers(), *counted)
+        calls = ", ".join(f"{count} {caller}" for caller, count in self._callers.items())
+        callers = [Check(name="other callers", ran=True, how=f"graded calls: {calls}")] if calls else []
+        return (*self._late_calls.checks, *callers, *self._describe_numbers(), *counted)
 
     def _describe_numbers(self) -> list[Check]:
         """Return a check that says how many numbers of the source were drawn, and as what."""
@@ -366,6 +403,7 @@ class CorrectnessCheck:
         self._check_repeat(session, extremes)
         if layout != "contiguous":
             return
+        self._check_callers(session)
         for grade, description in self._late_calls.calls(session):
             self._record_grade(session, grade, description)
         if session.workload.set == "odd":
@@ -425,8 +463,10 @@ class CorrectnessCheck:
         """
         distributions = session.inputs.adversarial_distributions
         if session.workload.set != "odd":
-            unmixed = random.SystemRandom().choice(UNMIXED)
-            return (MIXED_ROWS, unmixed) if distributions and self._turns is None else ()
+            further = (*UNMIXED, *(name for name in distributions if name == EQUAL_INPUTS))
+            far = (REPEATED,) if shapes.shape_class(session.workload) == shapes.FAR else ()
+            whole = random.SystemRandom().choice(further)
+            return (MIXED_ROWS, whole, *far) if distributions and self._turns is None else ()
         distributions = (*distributions, MASKED, MASKED_ALONG) if distributions else ()
         if self._turns is None and shapes.shape_class(session.workload) == "declared":
             return distributions
@@ -458,6 +498,26 @@ class CorrectnessCheck:
             self._line_counts.repeat_call(
                 grade_rows if axis else session.call_and_grade, session.workload.name, description
             )
+
+    def _check_callers(self, session: Session) -> None:
+        """Grade calls on what slot 0 holds from other threads than the worker's own, on a CPU."""
+        if self._device != "cpu" or self._turns is not None:
+            return
+        seconds = 0.0
+        for caller in CALLERS:
+            if caller.is_team and seconds > gate_rules.CALLER_SECONDS:
+                continue
+            session.poison_outputs()
+            before = process.core_seconds(self._side.pid)  # the load of others does not lengthen them
+            try:
+                session.call_side(SOLUTION, fresh="poison", deliver=True, caller=caller)
+                seconds = process.core_seconds(self._side.pid) - before
+                grade = session.grade_last_call(SOLUTION, 0, session.truth(0))
+            except SideFailed as failure:
+                raise SideFailed(failure.status, f"{caller.description}: {failure.message}") from failure
+            if grade.status is not Status.PASSED and not grade.near_miss:
+                raise SideFailed(grade.status, f"{grade.detail} ({caller.description})")
+            self._callers[caller.description] += 1
 
     def _check_repeat(self, session: Session, extremes: Extremes) -> None:
         """Call again on the same inputs and compare.

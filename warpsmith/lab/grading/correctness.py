@@ -21,7 +21,7 @@ from warpsmith.lab.grading.error_figures import BEYOND_ANY_BOUND, split_in_parts
 from warpsmith.lab.grading.reference_calls import call_function, run_wide
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.operator.inputs import ADVERSARIAL
+from warpsmith.lab.operator.distributions import ADVERSARIAL
 from warpsmith.lab.operator.tensor_bytes import computable
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ import math
 import random
 import re
 import secrets
-import time
 from collections.abc import Mapping, Sequence
 from math import gcd, prod
 
@@ -140,44 +139,45 @@ def draw_far_workloads(
 ) -> list[Workload]:
     """Draw a workload for each axis that callers may choose freely, with about a million of it and little else.
 
-    Axes of whose sums the definition does not say how long they are have none. Other arguments as in
-    `draw_class_workloads`; a call is made on the CPU.
+    Axes of whose sums the definition does not say how long they are have none. Where no result is rounded, it is
+    so long that a float no longer counts it, as far as a call has room. Nothing is computed: a call may be too
+    slow, or too much for the reference. Other arguments as in `draw_class_workloads`.
     """
     axes, chance = free_axes.drawable_axes(file), random.Random(secrets.randbits(62) if seed is None else seed)
     row_axis = rows.find_row_axis(file) if axes else None
+    is_counted = not _list_sums(file) and file.inputs is None
+    lengths = (*((input_rules.COUNTED_LENGTHS,) if is_counted else ()), input_rules.FAR_LENGTHS)
     drawn = []
     for axis, most in (_longest(judged, axes) if axes else {}).items():
-        length = chance.randrange(input_rules.FAR_LENGTH, 2 * input_rules.FAR_LENGTH)
         base = chance.choice(list(judged))
         is_free = (
             not file.definition.work(base).flops
             or _factors(file, axis, row_axis)[1] == input_rules.LARGER_FACTORS[2]
         )
-        if most >= input_rules.FAR_LENGTH or not is_free:
-            continue
-        sizes = {other: chance.randrange(1, input_rules.FAR_WIDTH) for other in axes}
-        plain = odd.resize(base, f"{FAR}-{axis}-{base.name}"[:80], {**sizes, axis: length})
-        others = [other for other in axes if other != axis]
-        plain = odd.halve_longest(file, plain, others, input_rules.LONG_ELEMENTS)
-        plain = plain.model_copy(update={"set": "full"})
-        workload, work = _vary_scalars(file, plain, chance), file.definition.work(plain)
-        if max(file.definition.elements(plain), work.flops / input_rules.FAR_FLOPS) > input_rules.LONG_ELEMENTS:
-            continue
-        if _is_quick(file, workload, axis) and free_axes.reference_holds(file, workload, "cpu"):
-            drawn.append(workload)
+        for least, end in lengths if is_free else ():
+            length = chance.randrange(least, end)
+            room = max(input_rules.LONG_ELEMENTS, length + length // 4)
+            workload = _lengthen(file, base, axes, axis, length, room, chance)
+            if most < least and file.definition.elements(workload) <= room:
+                drawn.append(workload)
+                break
     return drawn
 
 
-def _is_quick(file: DefinitionFile, workload: Workload, axis: str) -> bool:
-    """Guess from a shorter call whether the reference takes little time: some loop over an axis in Python."""
-    part = rows.shorten(workload, axis, workload.axes[axis] // input_rules.FAR_PART)
-    seconds = []
-    for _ in range(2):  # the first call may set something up
-        started = time.monotonic()
-        if not free_axes.reference_holds(file, part, "cpu"):
-            return False
-        seconds.append(time.monotonic() - started)
-    return min(seconds) * input_rules.FAR_PART < input_rules.GUIDED_SECONDS
+def _lengthen(
+    file: DefinitionFile,
+    base: Workload,
+    axes: Sequence[str],
+    axis: str,
+    length: int,
+    room: int,
+    chance: random.Random,
+) -> Workload:
+    """Return a workload of a length along an axis, and of so little else that it has `room` elements if it can."""
+    others = {other: chance.randrange(1, input_rules.FAR_WIDTH) for other in axes if other != axis}
+    plain = odd.resize(base, f"{FAR}-{axis}-{base.name}"[:80], {**others, axis: length})
+    plain = odd.halve_longest(file, plain, list(others), room)
+    return _vary_scalars(file, plain.model_copy(update={"set": "full"}), chance)
 
 
 def draw_close_workload(

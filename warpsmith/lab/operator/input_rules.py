@@ -72,18 +72,16 @@ LARGER_FACTORS: Final = (1.05, 1.5, 4.0)
 definition does not say how long they are; and along any other. Chosen: an honest sum may lose its precision in a
 much longer one. Beyond the second factor, rounding errors of a sum need not cancel."""
 
-FAR_LENGTH: Final = 1 << 20
-"""Least size, and half of the largest one, of a shape that is far beyond the judged ones along one axis, on a CPU.
-Chosen: counters of 16 bits overflow, and rows leave caches and stacks. On a GPU honest kernels hold a row."""
+FAR_LENGTHS: Final = (1 << 20, 1 << 21)
+"""Sizes of a shape that is far beyond the judged ones along one axis, on a CPU. Chosen: counters of 16 bits
+overflow, and rows leave caches and stacks. On a GPU honest kernels hold a row."""
 
 FAR_WIDTH: Final = 8
 """Size of its other axes, exclusive. Chosen: rows for several distributions, in little time."""
 
-FAR_PART: Final = 128
-"""Factor by which a call is shorter that says how long the reference takes at such a shape. Chosen."""
-
-FAR_FLOPS: Final = 64
-"""Operations an element that such a shape may take, as the definition counts them. Chosen to bound the time."""
+COUNTED_LENGTHS: Final = (9 << 21, 10 << 21)
+"""The same where no result is rounded, and little else has elements. Derived: a float counts to 2^24, and a
+twentieth of inputs that are mostly equal is not."""
 
 FAR_ELEMENTS: Final = 1 << 21
 """Elements up to which the largest drawn size goes along an axis of rows, or where no result is rounded. Chosen:
@@ -141,11 +139,15 @@ GUIDED_BEYOND: Final = 64
 GUIDED_FACTORS: Final = (1.5, 3.0)
 """Least and largest factor of a size far beyond a number: a part that is left out is no rounding error. Chosen."""
 
-GUIDED_SECONDS: Final = 3.0
-"""Seconds that a call at such a shape may take, as a shorter one says. Chosen: many numbers are no sizes."""
+CALL_SECONDS: Final = 3.0
+"""Seconds that a call, and its reference in all orders, may take at a guided or a far shape, as a shorter call
+says. Chosen: many numbers are no sizes, and some references loop over an axis in Python."""
 
-GUIDED_PART: Final = 16
-"""Factor by which that call is shorter. Chosen: it takes little time, and more than handing it over."""
+CALL_PART: Final = 128
+"""Factor by which that call is shorter. Chosen: a loop in Python takes little time."""
+
+CALL_START: Final = 0.01
+"""Seconds of that call that do not grow with its size. Chosen: what handing over and a hundred operators take."""
 
 GUIDED_NUMBERS: Final = 6
 """Calls of a judgement in which a number of the call is one of the version's source. Chosen."""

@@ -112,5 +112,44 @@ def refuse_race_peers(file: DefinitionFile, names: Iterable[str]) -> None:
             raise Misuse(f"The peer {name} {does} {inputs}; leave it out here and use {race_command}.")
 
 
+def with_contiguous_results(reference: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap the reference so that its results are contiguous, as those of versions must be.
+
+    The reference may return a view, and then the copy counts in its time.
+    """
+    import torch
+
+    def run(*arguments: Any) -> Any:  # noqa: ANN401 - whatever the reference takes and returns
+        result = reference(*arguments)
+        if isinstance(result, tuple | list):
+            return [value.contiguous() if isinstance(value, torch.Tensor) else value for value in result]
+        return result.contiguous() if isinstance(result, torch.Tensor) else result
+
+    return run
+
+
+def null_kernel(device: str) -> Callable[..., tuple[()]]:
+    """Return a function that launches one empty kernel, in a graph or by itself; on a CPU it does nothing."""
+    import torch
+
+    spin: Callable[[int], None] = torch.cuda._sleep
+
+    def run(*_: Any) -> tuple[()]:  # noqa: ANN401 - an operator's inputs
+        if device != "cpu":
+            spin(0)  # a kernel of one thread that waits for no cycle
+        return ()
+
+    return run
+
+
+def compile_afresh(reference: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile with torch.compile after a reset, since guards of other workloads would slow the calls."""
+    import torch
+
+    torch._dynamo.reset()
+    compiled: Callable[..., Any] = torch.compile(reference, dynamic=False)
+    return compiled
+
+
 def _no_peer(*_: object) -> None:
     """Stand in for a side that is none of the definition's peers."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import math
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from warpsmith.core import gate_rules
@@ -51,12 +52,17 @@ def allocate_arenas(
     device: str,
     block_seconds: float = gate_rules.BLOCK_SECONDS,
     checked_slots: int = CHECKED_SLOTS,
+    crowds: Mapping[int, Iterable[Workload]] = MappingProxyType({}),
 ) -> Arenas:
-    """Allocate arenas that every workload fits in, with the slots that it is checked or timed with."""
+    """Allocate arenas that every workload fits in, with the slots that it is checked or timed with; `crowds` has
+    workloads by the number of slots that they are called on at once."""
     layouts = [
         lay_out(file, workload, checked_slots, layout, widest=True)
         for workload in checked
         for layout in {*list_layouts(file, workload, device), *list_dense_layouts(file)}
+    ]
+    layouts += [
+        lay_out(file, each, slots, "contiguous") for slots, workloads in crowds.items() for each in workloads
     ]
     layouts += [
         lay_out(

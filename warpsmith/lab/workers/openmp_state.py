@@ -1,10 +1,16 @@
-"""State of OpenMP, whose threads and settings all kernels of a process share."""
+"""State of OpenMP, whose threads and settings all kernels of a process share, and calls that meet another one."""
 
 from __future__ import annotations
 
 import ctypes
+import functools
+import threading
 from collections.abc import Callable, Hashable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
+
+_Result = TypeVar("_Result")
 
 _LIBRARIES = ("libgomp", "libomp", "libiomp")
 """Beginnings of the file names of OpenMP's run-time libraries."""
@@ -33,6 +39,50 @@ def read_modes(read: Callable[[], Hashable]) -> list[str]:
     for library in _loaded_libraries():
         library.GOMP_parallel(body, None, 0, 0)
     return sorted(map(str, values))
+
+
+def call_as(call: Callable[[], _Result], stack: int = 0, team: int = 0, *, nested: bool = False) -> _Result:
+    """Return what a call returns in a thread of its own, which leaves no setting behind.
+
+    Args:
+        call: the call; what it raises is raised.
+        stack: bytes of the thread's stack; 0 is the usual one.
+        team: threads of its parallel regions; 0 is the usual number.
+        nested: the call is made by the first thread of a parallel region of each OpenMP library.
+    """
+
+    def call_in_thread() -> _Result:
+        for library in _loaded_libraries() if team else ():
+            library.omp_set_num_threads(team)
+        return _call_in_regions(call) if nested else call()
+
+    before = threading.stack_size(stack)
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(call_in_thread).result()
+    finally:
+        threading.stack_size(before)
+
+
+def _call_in_regions(call: Callable[[], _Result]) -> _Result:
+    """Return what a call returns in the first of two threads of a region of each library, one in another."""
+    result: Future[_Result] = Future()
+
+    def call_once() -> None:
+        try:
+            result.set_result(call())
+        except Exception as error:  # nothing passes through the library
+            result.set_exception(error)
+
+    def call_in_region(library: ctypes.CDLL, inner: Callable[[], None]) -> None:
+        body = _BODY(lambda _: inner() if library.omp_get_thread_num() == 0 else None)
+        library.GOMP_parallel(body, None, 2, 0)
+
+    outer = call_once
+    for library in _loaded_libraries():
+        outer = functools.partial(call_in_region, library, outer)
+    outer()
+    return result.result()
 
 
 def _loaded_libraries() -> list[ctypes.CDLL]:

@@ -25,8 +25,9 @@ from warpsmith import languages
 from warpsmith.core.definition import Definition
 from warpsmith.core.evaluation import COMPILED, NULL, REFERENCE
 from warpsmith.errors import MachineFailed
+from warpsmith.lab.operator import peers
 from warpsmith.lab.operator.peers import Peer, PreparedWeights
-from warpsmith.lab.workers import fresh_memory, late_inputs, phase_times, process_state
+from warpsmith.lab.workers import fresh_memory, late_inputs, openmp_state, phase_times, process_state
 from warpsmith.lab.workers.arena import TensorPlacement, open_arena
 from warpsmith.lab.workers.channel import Channel, Message
 from warpsmith.lab.workers.fresh_memory import FreshContent
@@ -167,8 +168,9 @@ class Worker:
         fresh = _fresh_content(message.get("fresh", ""), self.tensors.results.get(slot, []))
         if not message.get("keep"):
             self.tensors.results.clear()
+        run = functools.partial(self.run, *self.tensors.arguments[slot])
         with fresh:
-            result = self.run(*self.tensors.arguments[slot])
+            result = openmp_state.call_as(run, **message["caller"]) if message.get("caller") else run()
             self._settle()
         return self._keep_result(message, result)
 
@@ -433,13 +435,13 @@ class Worker:
         from warpsmith.lab.operator import definition_file
 
         if peer == NULL:
-            self.run = _null_kernel(self.device)
+            self.run = peers.null_kernel(self.device)
             return
         file = definition_file.load_definition(path)
         if peer == COMPILED:
-            self.renew = lambda: _compile_afresh(_with_contiguous_results(file.reference))
+            self.renew = lambda: peers.compile_afresh(peers.with_contiguous_results(file.reference))
         else:
-            self.run = _with_contiguous_results(file.reference) if peer == REFERENCE else file.peers[peer]
+            self.run = peers.with_contiguous_results(file.reference) if peer == REFERENCE else file.peers[peer]
             self.peer = self.run if isinstance(self.run, Peer) else None
 
     def _settle(self) -> None:
@@ -514,45 +516,6 @@ def _limit_threads(count: int) -> None:
     os.environ["OMP_NUM_THREADS"] = str(count)
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
     torch.set_num_threads(count)
-
-
-def _with_contiguous_results(reference: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap the reference so that its results are contiguous, as those of versions must be.
-
-    The reference may return a view, and then the copy counts in its time.
-    """
-    import torch
-
-    def run(*arguments: Any) -> Any:  # noqa: ANN401 - whatever the reference takes and returns
-        result = reference(*arguments)
-        if isinstance(result, tuple | list):
-            return [value.contiguous() if isinstance(value, torch.Tensor) else value for value in result]
-        return result.contiguous() if isinstance(result, torch.Tensor) else result
-
-    return run
-
-
-def _null_kernel(device: str) -> Callable[..., tuple[()]]:
-    """Return a function that launches one empty kernel, in a graph or by itself; on a CPU it does nothing."""
-    import torch
-
-    spin: Callable[[int], None] = torch.cuda._sleep
-
-    def run(*_: Any) -> tuple[()]:  # noqa: ANN401 - an operator's inputs
-        if device != "cpu":
-            spin(0)  # a kernel of one thread that waits for no cycle
-        return ()
-
-    return run
-
-
-def _compile_afresh(reference: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile with torch.compile after a reset, since guards of other workloads would slow the calls."""
-    import torch
-
-    torch._dynamo.reset()
-    compiled: Callable[..., Any] = torch.compile(reference, dynamic=False)
-    return compiled
 
 
 def _parse_placement(parts: list[Any]) -> TensorPlacement:

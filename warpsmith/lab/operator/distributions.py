@@ -1,0 +1,194 @@
+"""Distributions of floating-point inputs, and what turns normal values into them."""
+
+from __future__ import annotations
+
+from math import log2
+from typing import TYPE_CHECKING, Any
+
+from warpsmith.core.arithmetic.dtype import DTYPES
+from warpsmith.lab.operator import input_rules
+
+if TYPE_CHECKING:
+    import torch
+
+ADVERSARIAL = (
+    "large", "tiny", "shifted", "lowered", "constant", "scaled_rows", "sorted", "denormal", "sparse", "one_hot",
+    "near_tie", "wide", "heavy_end", "far", "huge", "repeated",
+)  # fmt: skip
+"""Further distributions for correctness; one applies if the reference itself stays within its bound there."""
+
+MASKED = "masked"
+"""Distribution with minus infinity in a part of the last axis, never in all of it."""
+
+MASKED_ALONG = "masked_along"
+"""The same along any axis, by chance: the results are finite where that is the axis of a sum or maximum."""
+
+MIXED_ROWS = "mixed_rows"
+"""Distribution whose rows, along an axis, each have one of `ADVERSARIAL` by chance: one call at a large shape
+meets them all but `UNMIXED`."""
+
+REPEATED = "repeated"
+"""Distribution whose slices along an axis are alike but for an element of each, which is much larger."""
+
+EQUAL_INPUTS = "equal_inputs"
+"""Distribution of a whole call: inputs of one shape and type are equal, or nearly so."""
+
+UNMIXED = ("denormal", "huge")
+"""Distributions that are not mixed with others: intermediate results may be flushed to zero, or overflow."""
+
+DISTRIBUTIONS = ("normal", "uniform", MASKED, MASKED_ALONG, "nonfinite", *ADVERSARIAL, MIXED_ROWS)
+"""Distributions of floating-point inputs; `nonfinite` has NaN and infinities in some rows."""
+
+
+def shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.Generator) -> torch.Tensor:
+    """Turn normal values into another distribution; `dtype` is the type that they are rounded to afterwards."""
+    import torch
+
+    options: dict[str, Any] = {"generator": generator, "device": values.device}
+    match name:
+        case "uniform":
+            return torch.rand(values.shape, **options)
+        case "large":
+            values = values * input_rules.LARGE_FACTOR
+            return (2 * values).round() / 2 if int(torch.randint(2, (), **options)) else values  # halves are ties
+        case "tiny":
+            return values * input_rules.TINY_FACTOR
+        case "shifted":
+            return values + input_rules.SHIFT
+        case "far":  # A variance cancels here unless the mean is subtracted first.
+            return values + input_rules.FAR_SHIFT
+        case "lowered":  # Exponentials underflow here unless they are shifted.
+            return values - input_rules.LOWERED_SHIFT
+        case "constant" if values.numel():  # every third is 1 or -1, as weights begin
+            constants = (float(values.flatten()[0]), 1.0, -1.0)
+            return torch.full_like(values, constants[max(0, int(torch.randint(6, (), **options)) - 3)])
+        case "scaled_rows" if values.ndim:
+            rows = (values.shape[0],) + (1,) * (values.ndim - 1)
+            powers = torch.randint(
+                -input_rules.SCALED_ROW_EXPONENT, input_rules.SCALED_ROW_EXPONENT, rows, **options
+            )
+            return values * torch.exp2(powers.to(values.dtype))
+        case "masked" if values.ndim and values.numel():
+            return _mask_part(values, -1, generator)
+        case "masked_along" if values.ndim and values.numel():
+            return _mask_part(values, int(torch.randint(values.ndim, (), **options)), generator)
+        case "sorted" if values.ndim:
+            return values.sort(dim=-1, descending=bool(torch.randint(2, (), **options))).values
+        case "denormal":
+            smallest = torch.finfo(getattr(torch, dtype)).tiny
+            signed = torch.rand(values.shape, dtype=torch.float64, **options).mul_(2).sub_(1) * smallest
+            return signed * torch.randint(2, values.shape, **options)
+        case "wide" if values.numel():  # an exponent for the whole input, as far as the type goes
+            most = input_rules.WIDE_EXPONENT
+            exponent = int(torch.randint(-2 * most, 2 * most + 1, (), **options))
+            exponent = max(-most, min(exponent, most))  # every other draw is an end of the range
+            room = torch.finfo(getattr(torch, dtype)).max / max(float(values.abs().max()), 1.0)
+            return values * 2.0 ** min(exponent, int(log2(room)))
+        case "huge" if values.numel():  # not so large that a sum of them overflows
+            return values * 2.0 ** int(input_rules.HUGE_SHARE * log2(torch.finfo(getattr(torch, dtype)).max))
+        case "heavy_end" if values.ndim and values.numel():  # who leaves out a tail, leaves out most of a sum
+            room = (log2(torch.finfo(getattr(torch, dtype)).max) - 2) / values.ndim  # ends meet in a corner
+            for axis, size in enumerate(values.shape):
+                count = min(int(torch.randint(1, input_rules.HEAVY_END + 1, (), **options)), size)
+                values.narrow(axis, size - count, count).mul_(min(input_rules.HEAVY_FACTOR, 2.0**room))
+            return values
+        case "repeated" if values.ndim and values.numel():
+            return _repeat_slice(values, dtype, generator)
+        case "sparse":
+            return values * (torch.rand(values.shape, **options) < input_rules.SPARSE_SHARE)
+        case "one_hot" if values.ndim and values.numel():
+            hot = torch.randint(values.shape[-1], (*values.shape[:-1], 1), **options)
+            return torch.zeros_like(values).scatter_(-1, hot, values.gather(-1, hot))
+        case "near_tie" if values.ndim and values.numel():
+            ulps = torch.randint(
+                -input_rules.NEAR_TIE_ULPS, input_rules.NEAR_TIE_ULPS + 1, values.shape, **options
+            )
+            common = values[..., :1].to(getattr(torch, dtype)).double()
+            return common * (1 + ulps * (2 * DTYPES[dtype].unit_roundoff))
+        case "nonfinite" if values.ndim and values.numel():
+            return _nonfinite(values, generator)
+        case "mixed_rows" if values.ndim and values.numel():
+            return _mix_rows(values, dtype, generator)
+        case _:
+            return values
+
+
+def _mask_part(values: torch.Tensor, axis: int, generator: torch.Generator) -> torch.Tensor:
+    """Put minus infinity in a part of each slice along an axis, and leave at least one element.
+
+    By chance that is the first half or the last one, a part that grows from slice to slice as under a causal mask,
+    every element by chance, or all but one.
+    """
+    import torch
+
+    options: dict[str, Any] = {"generator": generator, "device": values.device}
+    rows = values.movedim(axis, -1)
+    length, places = rows.shape[-1], torch.arange(rows.shape[-1], device=values.device)
+    match int(torch.randint(5, (), **options)):
+        case 0:
+            masked = places < length // 2
+        case 1:
+            masked = places >= length - length // 2
+        case 2:
+            slices = torch.arange(rows.shape[-2] if rows.ndim > 1 else 1, device=values.device)
+            masked = places > (slices.unsqueeze(-1) if rows.ndim > 1 else slices) % length
+        case part:
+            chances = torch.rand(rows.shape, **options)
+            masked = (chances < 0.5 if part > 3 else chances >= 0) & (chances > chances.amin(-1, keepdim=True))
+    return rows.masked_fill(masked, float("-inf")).movedim(-1, axis)
+
+
+def _repeat_slice(values: torch.Tensor, dtype: str, generator: torch.Generator) -> torch.Tensor:
+    """Repeat the first slice along an axis, drawn by chance and seldom the last; in a vector, the first element.
+
+    In three draws of four each slice gets an element that rules a sum over it, at a place and of a size of its
+    own.
+    """
+    import torch
+
+    options: dict[str, Any] = {"generator": generator, "device": values.device}
+    axis = int(torch.randint(2 * values.ndim - 1, (), **options)) // 2
+    slices = values.movedim(axis, 0)
+    repeated = slices[:1].expand(slices.shape).clone(memory_format=torch.contiguous_format)
+    if int(torch.randint(4, (), **options)):
+        flat = repeated.view(slices.shape[0] if values.ndim > 1 else 1, -1)
+        largest = 2.0 ** (input_rules.HUGE_SHARE * log2(torch.finfo(getattr(torch, dtype)).max))
+        ruling = float(flat[0].abs().max()) * max(input_rules.HEAVY_FACTOR, flat.shape[1] ** 0.5)
+        places = torch.randint(flat.shape[1], (flat.shape[0], 1), **options)
+        sizes = torch.rand(places.shape, **options).mul_(min(ruling, largest))
+        flat.scatter_(1, places, sizes.to(flat.dtype))
+    return repeated.movedim(0, axis)
+
+
+def _mix_rows(values: torch.Tensor, dtype: str, generator: torch.Generator) -> torch.Tensor:
+    """Give each slice along an axis, drawn by chance, one of the adversarial distributions; in a vector, each
+    element."""
+    import torch
+
+    axis = int(torch.randint(values.ndim, (), generator=generator, device=values.device))
+    values = values.movedim(axis, 0)
+    names = [name for name in ADVERSARIAL if name not in UNMIXED]
+    kinds = torch.randint(len(names), values.shape[:1], generator=generator, device=values.device)
+    for kind, name in enumerate(names):
+        rows = (kinds == kind).nonzero().flatten()
+        if rows.numel():
+            values[rows] = shape_values(name, values[rows], dtype, generator).to(values.dtype)
+    return values.movedim(0, axis)
+
+
+def _nonfinite(values: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Put NaN, infinity or minus infinity at one element of about three in eight rows, and of at least one row.
+
+    In a vector, every element is a row.
+    """
+    import torch
+
+    options: dict[str, Any] = {"generator": generator, "device": values.device}
+    rows = values.view(-1, values.shape[-1] if values.ndim > 1 else 1)
+    count = rows.shape[0]
+    kinds = torch.randint(8, (count, 1), **options)
+    kinds[torch.randint(count, (), **options)] = torch.randint(3, (1,), **options)
+    specials = torch.tensor([float("nan"), float("inf"), float("-inf")], device=values.device)[kinds.clamp(max=2)]
+    columns = torch.randint(rows.shape[1], (count, 1), **options)
+    rows.scatter_(1, columns, torch.where(kinds < 3, specials, rows.gather(1, columns)))
+    return values
