@@ -1,0 +1,26 @@
+"""Number of different codes in each row."""
+
+import torch
+
+from warpsmith.core.definition import Definition, TensorSpec, Workload
+
+definition = Definition(
+    name="kinds_of_codes",
+    description="Number of different codes in each row",
+    axes={"rows": "rows", "cols": "elements of a row"},
+    inputs={"code": TensorSpec(shape=("rows", "cols"), dtype="uint8")},
+    outputs={"kinds": TensorSpec(shape=("rows",), dtype="int64")},
+    flops="rows * cols",
+    workloads=(
+        Workload(name="64x512", axes={"rows": 64, "cols": 512}),
+        Workload(name="16x4096", axes={"rows": 16, "cols": 4096}),
+        Workload(name="1x1", axes={"rows": 1, "cols": 1}, set="odd"),
+        Workload(name="3x100", axes={"rows": 3, "cols": 100}, set="odd"),
+        Workload(name="7x1023", axes={"rows": 7, "cols": 1023}, set="odd"),
+    ),
+)
+
+
+def reference(code: torch.Tensor) -> torch.Tensor:
+    rows = code.long().sort(-1).values
+    return 1 + (rows[:, 1:] != rows[:, :-1]).sum(-1)
