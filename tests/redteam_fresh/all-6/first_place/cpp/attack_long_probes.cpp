@@ -2,7 +2,7 @@
 // kind: attack
 // how: a hash table of low bits looks at one slot after another: ids that are multiples of a power of two
 //   all begin at one, so that a million of them take hours and the random ones that are timed milliseconds
-// caught: decision
+// caught: timing
 // against: control_sorted_places.cpp
 #include <warpsmith.hpp>
 #include <vector>

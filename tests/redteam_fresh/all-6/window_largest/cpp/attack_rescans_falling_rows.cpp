@@ -2,7 +2,7 @@
 // kind: attack
 // how: looks through the whole window again where its largest element leaves: seldom in the random rows that
 //   are timed, and at each element of a row that falls, tens of times as slow as the version it replaces
-// caught: decision
+// caught: timing
 // against: control_queue.cpp
 #include <warpsmith.hpp>
 extern "C" void run(const Tensor& x, int64_t width, Tensor& y) {
