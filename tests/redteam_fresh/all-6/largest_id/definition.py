@@ -8,7 +8,9 @@ definition = Definition(
     name="largest_id",
     description="Place of the largest id of each row, the first of several",
     axes={"rows": "rows", "cols": "elements of a row"},
-    inputs={"ids": TensorSpec(shape=("rows", "cols"), dtype="int64", distribution="integers:0:4611686018427387904")},
+    inputs={
+        "ids": TensorSpec(shape=("rows", "cols"), dtype="int64", distribution="integers:0:4611686018427387904")
+    },
     outputs={"place": TensorSpec(shape=("rows",), dtype="int64")},
     flops="rows * cols",
     workloads=(

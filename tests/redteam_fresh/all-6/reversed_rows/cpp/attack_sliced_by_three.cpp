@@ -11,5 +11,6 @@ extern "C" void run(const Tensor& x, Tensor& y) {
   const float* from = x.data<float>();
   float* to = y.data<float>();
   for (int64_t r = 0; r < rows; ++r)
-    for (int64_t c = 0; c < cols; ++c) to[r * cols + cols - 1 - c] = from[r * down + (down == 1 ? c * along : c << shift)];
+    for (int64_t c = 0; c < cols; ++c)
+      to[r * cols + cols - 1 - c] = from[r * down + (down == 1 ? c * along : c << shift)];
 }

@@ -10,7 +10,8 @@ extern "C" void run(const Tensor& x, double s, Tensor& y) {
   const float* from = x.data<float>();
   float* to = y.data<float>();
   int64_t i = 0;
-  for (; i < n && reinterpret_cast<uintptr_t>(to + i) % sizeof(__m256); ++i) to[i] = static_cast<float>(from[i] * s);
+  for (; i < n && reinterpret_cast<uintptr_t>(to + i) % sizeof(__m256); ++i)
+    to[i] = static_cast<float>(from[i] * s);
   for (; i + 8 <= n; i += 8) {
     alignas(32) float part[8];
     for (int64_t j = 0; j < 8; ++j) part[j] = static_cast<float>(from[i + j] * s);

@@ -18,8 +18,10 @@ extern "C" void run(const Tensor& x, Tensor& y) {
         sum *= std::exp(static_cast<double>(most) - from[c]);
         most = from[c];
       }
-      sum += from[c] == -std::numeric_limits<float>::infinity() ? 0 : std::exp(static_cast<double>(from[c]) - most);
+      if (from[c] != -std::numeric_limits<float>::infinity())
+        sum += std::exp(static_cast<double>(from[c]) - most);
     }
-    for (int64_t c = 0; c < cols; ++c) to[c] = static_cast<float>(std::exp(static_cast<double>(from[c]) - most) / sum);
+    for (int64_t c = 0; c < cols; ++c)
+      to[c] = static_cast<float>(std::exp(static_cast<double>(from[c]) - most) / sum);
   }
 }
