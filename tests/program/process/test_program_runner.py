@@ -169,6 +169,8 @@ def hangs():
     time.sleep(60)
 def memory():
     raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+def fills():
+    return torch.empty(1 << 50, dtype=torch.uint8)
 def misses():
     return model
 def profiles():
@@ -189,6 +191,7 @@ if __name__ == "__main__":
         ("misses", SolutionFailed, "NameError: .*; code under .* does not run here: make it a function for"),
         ("hangs", TimedOut, "took more than 20 s"),
         ("memory", MachineLacks, "runs out of memory as it stands: .*Tried to allocate 2.00 GiB"),
+        ("fills", MachineLacks, "runs out of memory as it stands: .*can't allocate memory"),
     ],
 )
 def test_a_step_that_does_not_run_is_said_in_one_sentence(

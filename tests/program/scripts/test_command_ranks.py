@@ -185,6 +185,19 @@ def test_of_ranks_that_ended_silently_the_launcher_names_the_first(tmp_path: Pat
     assert "rank 1 of 2 was killed by SIGSEGV during 5 steps" in str(error)
 
 
+def test_a_rank_that_aborts_is_named_with_the_exception(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text(
+        "terminate called after throwing an instance of 'gloo::EnforceNotMet'\n"
+        "  what():  [enforce fail at pair.cc:456] op.preamble.length <= op.nbytes. 1056 vs 4. Sizes differ\n"
+        "E1126 api.py:986] failed (exitcode: -6) local_rank: 1 (pid: 5) of binary: python\n"
+    )
+    first = first_rank_failure({0: None, 1: None}, log)
+    assert first is not None
+    error = str(rank_failures.failure_error("run", first, 2, "5 steps", log))
+    assert "killed by SIGABRT (op.preamble.length <= op.nbytes. 1056 vs 4. Sizes differ) during 5 steps" in error
+
+
 def test_memory_that_several_ranks_lack_is_not_that_of_one(tmp_path: Path) -> None:
     message, kind = "OutOfMemoryError: too much", "memory"
     both = first_rank_failure({0: failed(1.0, message, kind), 1: failed(2.0, message, kind)}, None)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from warpsmith.lab.workers import process
 from warpsmith.lab.workers.channel import Channel, ChannelClosed, Message
 from warpsmith.program.process.loaded_program import LoadedProgram, ProgramRefused
+from warpsmith.program.process.memory_errors import names_lack_of_memory
 
 if TYPE_CHECKING:
     from warpsmith.program.process.profile_steps import Steps
@@ -87,7 +88,7 @@ def _describe_failure(program: LoadedProgram, error: BaseException) -> Message:
     if isinstance(error, SystemExit):
         return {"kind": "exit", "message": f"it calls sys.exit({error.code!r}){location}"}
     last = traceback.format_exception_only(error)[-1].strip().splitlines() or [type(error).__name__]
-    memory = type(error).__name__ in ("OutOfMemoryError", "MemoryError") or "out of memory" in str(error)
+    memory = names_lack_of_memory(f"{type(error).__name__}: {error}")
     hint = _MAIN_HINT if isinstance(error, NameError) and "__main__" in program.path.read_text() else ""
     return {"kind": "memory" if memory else "failed", "message": f"{last[0][:_LONGEST]}{location}{hint}"}
 

@@ -19,6 +19,7 @@ from warpsmith.lab.workers.channel import Channel, ChannelClosed, Message
 from warpsmith.packages import require_torch
 from warpsmith.program.models import ProgramFacts
 from warpsmith.program.process.command import INJECT
+from warpsmith.program.process.memory_errors import names_lack_of_memory
 from warpsmith.program.process.program import Program
 from warpsmith.program.process.runner import TIMEOUT, WATCH_SECONDS, Runner, last_output_line
 from warpsmith.program.scripts import rank_failures
@@ -31,9 +32,6 @@ _GRACE_SECONDS = 1.0
 
 _STACK_SECONDS = 0.2
 """Seconds in which a rank writes where it is."""
-
-_MEMORY = ("out of memory", "OutOfMemoryError", "MemoryError")
-
 
 _OWN_PORT = {"PET_RDZV_BACKEND": "c10d", "PET_RDZV_ENDPOINT": "localhost:0", "PET_LOCAL_ADDR": "127.0.0.1"}
 """Defaults of torchrun's options, with which two runs that are timed in turns do not ask for one port: PyTorch
@@ -297,7 +295,7 @@ class CommandRunner(Runner):
         if refused is not None:
             return refused
         line = last_output_line(self._log) if self._log is not None else "."
-        if any(word in line for word in _MEMORY):
+        if names_lack_of_memory(line):
             return MachineLacks(
                 f"`{self._label}` runs out of memory as it stands: {line} Free the device or make it smaller."
             )

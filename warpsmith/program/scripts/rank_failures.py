@@ -18,6 +18,9 @@ _LOST_PEER = re.compile(r"closed by peer|reset by peer|remote process|broken pip
 _EXIT_CODE = re.compile(r"exitcode: (-?\d+)\) local_rank: (\d+)")
 """Words of torchrun's log on the rank that it saw fail."""
 
+_ABORT_REASON = re.compile(r"^ *what\(\): +(?:\[enforce fail at [^\]]*\] *)?(.{1,300})", re.M)
+"""Words of C++ on the exception that ended a process, such as Gloo's on sizes that differ between ranks."""
+
 
 @dataclass(frozen=True)
 class RankFailure:
@@ -92,10 +95,16 @@ def _describe_end(rank: int, log: Path | None) -> str:
     if rank not in codes:
         return "ended by itself"
     code = codes[rank]
-    return f"was killed by {Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+    if code >= 0:
+        return f"ended with exit code {code}"
+    reason = _ABORT_REASON.search(_read_log(log)) if -code == Signals.SIGABRT else None
+    return f"was killed by {Signals(-code).name}{f' ({reason[1].rstrip()})' if reason else ''}"
 
 
 def _logged_exit_codes(log: Path | None) -> dict[int, int]:
     """Return the exit code of each rank that the launcher saw fail, the first one first."""
-    text = log.read_text(errors="replace") if log is not None and log.is_file() else ""
-    return {int(match[2]): int(match[1]) for match in _EXIT_CODE.finditer(text)}
+    return {int(match[2]): int(match[1]) for match in _EXIT_CODE.finditer(_read_log(log))}
+
+
+def _read_log(log: Path | None) -> str:
+    return log.read_text(errors="replace") if log is not None and log.is_file() else ""
