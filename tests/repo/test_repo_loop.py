@@ -175,9 +175,9 @@ def test_runs_are_interleaved(campaign: RepoCampaign):
 def test_two_rollbacks_ask_for_a_review(campaign: RepoCampaign):
     play(campaign, faster(5))
     play(campaign, faster(6))
-    assert "2 rollbacks in a row" in " ".join(
-        due_phase.find_due_repo_phase(rounds.read_repo_state(campaign)).notes
-    )
+    due = due_phase.find_due_repo_phase(rounds.read_repo_state(campaign))
+    assert "2 rollbacks in a row" in " ".join(due.notes)
+    assert due.command.count('--direction "NAME|CATEGORY|EXPECTED"') == 3
     with pytest.raises(Misuse, match="at least 3 different directions"):
         rounds.plan_round(campaign, plan())
     review = [

@@ -27,15 +27,16 @@ def find_due_repo_phase(state: RepoState) -> DuePhase:
         produces = campaign.project.relative(campaign.open / store.VERDICT)
         row: tuple[str, Phase, Who] = ("verdict", "VERIFY", "lab")
         return _due(state, row, needs, f"warpsmith repo judge{full} {option}", produces, _invalid(state))
-    command = f'warpsmith repo plan --hypothesis "..." --category CATEGORY --predict 0.2 {option}'
+    stagnant = _assess(state)
+    review = ' --direction "NAME|CATEGORY|EXPECTED"' * (stagnation.DIRECTIONS if stagnant.review else 0)
+    command = f'warpsmith repo plan --hypothesis "..." --category CATEGORY --predict 0.2{review} {option}'
     produces = campaign.project.relative(campaign.open / store.PLAN)
     row = ("plan", "STRATEGIZE", "orchestrator")
     categories = (
         f"CATEGORY is one of {', '.join(CHANGE_CATEGORIES)}; `algorithm`: another method, or fewer operations."
     )
-    return _due(
-        state, row, f"the best commit, {state.best[:12]}", command, produces, (categories, *_ending(state))
-    )
+    notes = (categories, *stagnation.plan_demands(stagnant, []), _ending(state))
+    return _due(state, row, f"the best commit, {state.best[:12]}", command, produces, notes)
 
 
 def _due(
@@ -60,16 +61,19 @@ def _due(
     )
 
 
-def _ending(state: RepoState) -> list[str]:
-    option = f"--campaign {state.campaign.name}"
+def _assess(state: RepoState) -> stagnation.Stagnation:
     # The repository fixes the kernel's language, so stagnation can only ask for a review.
-    assessed = stagnation.assess_stagnation([stored.record.verdict for stored in state.rounds]).model_copy(
+    return stagnation.assess_stagnation([stored.record.verdict for stored in state.rounds]).model_copy(
         update={"change_forced": False}
     )
+
+
+def _ending(state: RepoState) -> str:
+    option = f"--campaign {state.campaign.name}"
     end = f"`warpsmith repo report {option}`"
     if not state.validated:
         end = f"`warpsmith repo validate {option}`, then {end}"
-    return [*stagnation.plan_demands(assessed, []), f"To end the campaign instead: {end}."]
+    return f"To end the campaign instead: {end}."
 
 
 def _invalid(state: RepoState) -> tuple[str, ...]:
