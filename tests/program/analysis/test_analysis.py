@@ -225,6 +225,17 @@ def test_a_command_that_does_not_do_is_said_in_one_sentence(
     assert "\n" not in str(failed.value)
 
 
+def test_a_loop_of_few_steps_is_never_recorded_as_one_step(here: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "import torch\nw = torch.ones(1, requires_grad=True)\noptimizer = torch.optim.SGD([w])\n"
+    text += "for step in range(3):\n    w.sum().backward()\n    optimizer.step()\n"
+    command(here, text, monkeypatch)
+    program = resolve_step_program(None, None, command=f"python {here.root}/train.py")
+    with pytest.raises(Misuse, match=r"ended before enough of its steps were seen: .* as --steps"):
+        analyzer.analyze_program(here, program, lambda _: None, timeout=60)
+    found = analyzer.analyze_program(here, program, lambda _: None, steps=3, timeout=60)
+    assert "taken as 3 equal steps" in found.trace.region.words
+
+
 def test_a_sitecustomize_of_the_users_own_still_runs(here: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     (here.root / "sitecustomize.py").write_text("import builtins\nbuiltins.MINE = 1\n")
     monkeypatch.setenv("PYTHONPATH", str(here.root))

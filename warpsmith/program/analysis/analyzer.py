@@ -11,6 +11,7 @@ from pathlib import Path
 from warpsmith import files
 from warpsmith.core.base import this_minute
 from warpsmith.core.text import Tell
+from warpsmith.errors import Misuse
 from warpsmith.lab.machine import hardware
 from warpsmith.profiling.trace import analysis as trace_analysis
 from warpsmith.profiling.trace import names as trace_names
@@ -136,6 +137,11 @@ def _run_program(
             return _measure_steps(project, program, tell, steps or STEPS, seed, timeout, brief=brief)
         except CommandEnded:
             tell(f"{program.label} ended before it was measured: again with fewer steps")
+    if steps is None:  # the whole run would be recorded as one step
+        raise Misuse(
+            f"`{program.command}` ended before enough of its steps were seen: have it run more steps, or give the "
+            "number that it runs as --steps, to record its whole run."
+        )
     return _record_command(project, program, tell, steps, timeout)
 
 

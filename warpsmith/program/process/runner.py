@@ -256,8 +256,8 @@ class Runner:
         if not self._channel.wait(time.monotonic() + self._timeout, WATCH_SECONDS, self._watch):
             self._kill()
             raise TimedOut(
-                f"{self._label}: {doing} took more than {self._timeout:g} s, so the program was killed; give --timeout "
-                "SECONDS, or a step that ends."
+                f"{self._label}: {doing} took more than {self._timeout:g} s, so the program was killed; give "
+                "--timeout SECONDS, or a step that ends."
             )
         return self._channel.receive()[0]
 
