@@ -5,7 +5,7 @@ from __future__ import annotations
 from warpsmith.campaign.rounds import stagnation
 from warpsmith.campaign.rounds.due_phase import DuePhase
 from warpsmith.campaign.rounds.loop import Phase, Who
-from warpsmith.core.campaign import CHANGE_CATEGORIES
+from warpsmith.core.campaign import CHANGE_CATEGORIES, Stagnation
 from warpsmith.ledger.store import RECORD
 from warpsmith.repo import store
 from warpsmith.repo.rounds import RepoState
@@ -61,7 +61,7 @@ def _due(
     )
 
 
-def _assess(state: RepoState) -> stagnation.Stagnation:
+def _assess(state: RepoState) -> Stagnation:
     # The repository fixes the kernel's language, so stagnation can only ask for a review.
     return stagnation.assess_stagnation([stored.record.verdict for stored in state.rounds]).model_copy(
         update={"change_forced": False}
