@@ -77,6 +77,8 @@ class CorrectnessCheck:
         self._turns = itertools.cycle(range(turns)) if interpreted else None
         self._line_counts = line_counts
         self._callers: Counter[str] = Counter()
+        pairs = [(plain, team) for plain in CALLERS if not plain.is_team for team in CALLERS if team.is_team]
+        self._caller_pairs = itertools.cycle(random.SystemRandom().sample(pairs, len(pairs)))
         self.grades: dict[str, list[Grade]] = defaultdict(list)
         """Workload name to the grades of its calls."""
         self.extremes: dict[str, Extremes] = defaultdict(Extremes)
@@ -500,11 +502,12 @@ class CorrectnessCheck:
             )
 
     def _check_callers(self, session: Session) -> None:
-        """Grade calls on what slot 0 holds from other threads than the worker's own, on a CPU."""
+        """Grade calls on what slot 0 holds from other threads than the worker's own, on a CPU: at each size one of
+        the callers, and one with a larger team, in turns."""
         if self._device != "cpu" or self._turns is not None:
             return
         seconds = 0.0
-        for caller in CALLERS:
+        for caller in next(self._caller_pairs):
             if caller.is_team and seconds > gate_rules.CALLER_SECONDS:
                 continue
             session.poison_outputs()

@@ -27,4 +27,4 @@ CALLERS: Final = (
     Caller(f"from a thread with {gate_rules.CALLER_STACK >> 10} KiB of stack", {"stack": gate_rules.CALLER_STACK}),
     *(Caller(f"with {team} OpenMP threads", {"team": team}) for team in gate_rules.CALLER_TEAMS),
 )
-"""Callers in the order in which they call: the seconds of an earlier one say what a larger team may take."""
+"""Callers; the seconds of a call without a larger team say what one with it may take."""
