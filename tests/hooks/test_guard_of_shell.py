@@ -191,7 +191,8 @@ HONEST = [
     "ls devlog | xargs -I{} cp -r devlog/{} /tmp/",
     "find . -name '*.py' -not -path './kernels/*' | xargs sed -i s/a/b/",
     "find . -path ./kernels -prune -o -name '*.py' -print | xargs sed -i s/a/b/",
-    "find . -type f ! -path './kernels/*' ! -path './devlog/*' ! -path './.warpsmith/*' -exec sed -i s/a/b/ {} +",
+    "find . -type f ! -path './kernels/*' ! -path './devlog/*' ! -path './docs/*' ! -path './.warpsmith/*'"
+    " -exec sed -i s/a/b/ {} +",
     'f() { jq .round "$1"; }; f RECORD',
     "f() { rm -rf devlog; }",
     "bash bench.sh",

@@ -42,8 +42,8 @@ def test_style_and_script_ask_no_host_and_fetch_nothing(repository_site):
     assert not re.search(r"fetch\(|XMLHttpRequest|https?:", script)
 
 
-def test_it_is_smaller_than_15_megabytes(repository_site):
-    assert sum(path.stat().st_size for path in repository_site.rglob("*") if path.is_file()) < 15e6
+def test_it_is_smaller_than_20_megabytes(repository_site):
+    assert sum(path.stat().st_size for path in repository_site.rglob("*") if path.is_file()) < 20e6
 
 
 def test_every_figure_names_a_record_with_its_hash(repository_site, pages):

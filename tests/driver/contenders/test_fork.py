@@ -47,7 +47,7 @@ def test_it_has_the_rest_of_the_project_by_links(planned: Any, make: Any):
     other = planned.project.kernels / "other"
     other.mkdir()
     (planned.folder.parent / "older").mkdir()
-    planned.project.knowledge.mkdir(parents=True)
+    planned.project.knowledge.mkdir(parents=True, exist_ok=True)
     own = fork.fork_campaign(state.read_state(planned), 1)
     assert (own.project.kernels / "other").resolve() == other
     assert (own.folder.parent / "older").is_symlink()
