@@ -101,7 +101,7 @@ def _sweep(arguments: list[str]) -> None:
         project = find_project()
     with suppress(OSError):
         sweep_abandoned(project)
-        if project and project.marked:
+        if project and (project.root / SCRATCH).is_dir():
             files.hide_from_git(project.root / SCRATCH)
 
 
