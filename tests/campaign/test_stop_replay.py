@@ -66,7 +66,7 @@ def test_a_campaign_that_is_held_out_has_no_say_in_its_minimum() -> None:
 
 
 def test_the_goal_on_the_records_that_ship() -> None:
-    """At least a quarter of the rounds saved for at most 2 % of the gain, chosen on them; a fifth where held out."""
+    """At least a quarter of the rounds saved for at most 2 % of the gain; a fifth where held out."""
     shipped = Project(ROOT, ROOT / "kernels", ROOT / "devlog", ROOT / "docs" / "knowledge")
     recorded = past_rounds.read_past_rounds(shipped)
     replays = [stop_replay.replay_campaigns(recorded, minimum) for minimum in MINIMA]
