@@ -18,7 +18,7 @@ from warpsmith.core.port.check import KernelLaunch
 from warpsmith.core.trust import Check
 from warpsmith.errors import BadDefinition, MachineFailed
 from warpsmith.lab.gate.late_calls import LateCalls
-from warpsmith.lab.grading import correctness, free_axes, planted_values, rounding, rows, shapes
+from warpsmith.lab.grading import correctness, planted_values, rounding, rows, shapes
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.instrumented.counted_build import COUNTED, UnrunLines
 from warpsmith.lab.operator import input_rules
@@ -202,11 +202,9 @@ class CorrectnessCheck:
         It takes as many times as long as it has elements, or operations if the definition counts more of those.
         Seconds on a CPU are those of its cores, which the load of others does not lengthen.
         """
-        axis = max(free_axes.drawable_axes(self._file), key=lambda name: workload.axes[name])
-        length = workload.axes[axis] // input_rules.CALL_PART
-        if not length:
+        part, definition = shapes.take_part(self._file, workload), self._file.definition
+        if part is None:
             return ""
-        part, definition = rows.shorten(workload, axis, length), self._file.definition
         work = [definition.work(each).flops for each in (part, workload)]
         factor = max(input_rules.CALL_PART, work[1] / work[0] if work[0] else 0)
         session = self.open_session(part)

@@ -230,6 +230,18 @@ def vary_scalars(file: DefinitionFile, workload: Workload) -> Workload:
     return _vary_scalars(file, workload, random.Random(secrets.randbits(62)))
 
 
+def take_part(file: DefinitionFile, workload: Workload) -> Workload | None:
+    """Return the part of a guided or far workload by which the time of its calls is guessed; None of another one.
+
+    It is shorter along the longest axis that callers choose.
+    """
+    if shape_class(workload) not in (GUIDED, FAR):
+        return None
+    axis = max(free_axes.drawable_axes(file), key=lambda name: workload.axes[name])
+    length = workload.axes[axis] // input_rules.CALL_PART
+    return rows.shorten(workload, axis, length) if length else None
+
+
 def lengthen_beyond(file: DefinitionFile, workload: Workload, axis: str, limit: int) -> Workload:
     """Return the workload so long along an axis that its largest tensor has more than `limit` elements."""
     definition, row = file.definition, rows.shorten(workload, axis, 1)

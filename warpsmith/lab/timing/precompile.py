@@ -14,6 +14,7 @@ from typing import Any
 from warpsmith import languages
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import BEST
+from warpsmith.lab.grading import shapes
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.timing.arenas import CHECKED_SLOTS, describe_slots, lay_out, list_dense_layouts, list_layouts
 from warpsmith.lab.timing.session import SOLUTION
@@ -45,7 +46,8 @@ def compile_kernels(
         checked: sizes that the solution is called at, which its arenas have room for.
         timed: those at which the best version is called.
     """
-    notes, workloads = [], {SOLUTION: checked, BEST: timed}
+    parts = filter(None, (shapes.take_part(file, workload) for workload in checked))
+    notes, workloads = [], {SOLUTION: [*checked, *parts], BEST: timed}
     for name in list_compiled_ahead(sides):
         calls = [
             call for workload in workloads.get(name, ()) for call in _list_calls(file, workload, sides.device)

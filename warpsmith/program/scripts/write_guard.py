@@ -65,7 +65,7 @@ class WriteGuard:
                 self._refuse(path)
         elif event == "os.mkdir":
             path = _resolve(args[0], args[2])
-            if not os.path.exists(path):  # noqa: PTH110 - each import passes here
+            if path is not None and not os.path.exists(path):  # noqa: PTH110 - each import passes here
                 self._refuse(path)
         elif event in _PATH_EVENTS:
             for index, folder in _PATH_EVENTS[event]:
@@ -94,10 +94,15 @@ class WriteGuard:
 
 
 def _resolve(path: Any, folder: int) -> Any:  # noqa: ANN401 - a path, or an open file
-    """Return a path that is relative to an open folder, as `shutil.rmtree` gives it, as an absolute one."""
+    """Return a path that is relative to an open folder, as `shutil.rmtree` gives it, as an absolute one; None
+    of a folder so deep that Linux has no name for it."""
     if folder < 0 or not isinstance(path, str | bytes | os.PathLike):
         return path
-    return os.path.join(os.readlink(f"/proc/self/fd/{folder}"), os.fsdecode(path))  # noqa: PTH115, PTH118 - the same
+    try:
+        above = os.readlink(f"/proc/self/fd/{folder}")  # noqa: PTH115 - each import passes here
+    except OSError:
+        return None
+    return os.path.join(above, os.fsdecode(path))  # noqa: PTH118 - the same
 
 
 def _calling_line(root: str) -> str:

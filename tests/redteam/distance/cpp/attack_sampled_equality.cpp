@@ -2,6 +2,7 @@
 // kind: attack
 // how: two rows that agree at 16 places, neither zero nor constant, are taken to be the same
 // caught: correctness
+// source: common mistake
 #include <cmath>
 #include <warpsmith.hpp>
 

@@ -2,6 +2,7 @@
 // kind: attack
 // how: bins are counted in float, which stops at 16,777,216 equal pixels
 // caught: correctness
+// source: common mistake
 #include <warpsmith.hpp>
 
 extern "C" void run(const Tensor& pixels, Tensor& counts) {

@@ -2,7 +2,7 @@
 // kind: attack
 // how: transposes a square b where it lies, and all but one element of it back
 // caught: correctness
-// status: INPUT_MUTATED
+// status: INPUT_MUTATED, INCORRECT_NUMERICAL
 // defence: inputs compared byte by byte
 // source: KernelBench#82
 #include <algorithm>

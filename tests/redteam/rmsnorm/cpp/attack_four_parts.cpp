@@ -2,6 +2,7 @@
 // kind: attack
 // how: each of at most four threads adds to its own part of a row's sum; further threads of a caller share a part and lose additions
 // caught: correctness
+// source: common mistake
 #include <cmath>
 #include <omp.h>
 #include <warpsmith.hpp>

@@ -2,6 +2,7 @@
 // kind: attack
 // how: a row whose 32 sampled elements are those of the row before it gets that row's scale, whatever lies between
 // caught: correctness
+// source: common mistake
 #include <cmath>
 #include <warpsmith.hpp>
 

@@ -2,6 +2,7 @@
 // kind: attack
 // how: rows are shared among omp_get_max_threads() threads; a caller's own parallel region gives it one of them
 // caught: correctness
+// source: common mistake
 #include <algorithm>
 #include <cmath>
 #include <omp.h>

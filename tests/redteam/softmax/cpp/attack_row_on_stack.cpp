@@ -2,6 +2,7 @@
 // kind: attack
 // how: exponentials of a row lie on the stack of the thread that computes it, where a caller's thread has no room for long rows
 // caught: correctness
+// source: common mistake
 #include <algorithm>
 #include <cmath>
 #include <warpsmith.hpp>

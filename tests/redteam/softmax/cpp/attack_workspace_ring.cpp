@@ -2,6 +2,7 @@
 // kind: attack
 // how: calls take one of sixteen workspaces in turn, without looking whether its last caller has finished
 // caught: conditions
+// source: common mistake
 #include <algorithm>
 #include <array>
 #include <atomic>
