@@ -11,7 +11,7 @@ import torch
 
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Status
-from warpsmith.lab.gate.probes import Probes
+from warpsmith.lab.gate.calls.probes import Probes
 from warpsmith.lab.grading import correctness, reference_calls
 from warpsmith.lab.operator import definition_file, peer_libraries, peers
 from warpsmith.lab.operator.inputs import Inputs

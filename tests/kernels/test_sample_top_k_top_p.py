@@ -13,7 +13,7 @@ import torch
 
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Status
-from warpsmith.lab.gate import edits
+from warpsmith.lab.gate.calls import edits
 from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator import definition_file, peers
 from warpsmith.lab.operator.inputs import Inputs

@@ -6,7 +6,7 @@ import psutil
 import pytest
 import torch
 
-from warpsmith.lab.workers import late_inputs
+from warpsmith.lab.workers.calls import late_inputs
 from warpsmith.lab.workers.side import WorkerHost
 
 needs_early_start = pytest.mark.skipif(

@@ -21,11 +21,12 @@ from warpsmith.core.evaluation import (
 )
 from warpsmith.core.trust import Check
 from warpsmith.errors import BadDefinition, MachineLacks, Misuse
-from warpsmith.lab.gate import control, judge, late_calls
+from warpsmith.lab.gate import control, judge
+from warpsmith.lab.gate.calls import late_calls
+from warpsmith.lab.gate.calls.late_calls import LateCalls
+from warpsmith.lab.gate.calls.probes import Probes
 from warpsmith.lab.gate.decision import ProvisionalDecision
-from warpsmith.lab.gate.late_calls import LateCalls
 from warpsmith.lab.gate.paired_timing import PairedTiming
-from warpsmith.lab.gate.probes import Probes
 from warpsmith.lab.machine import hardware, system
 from warpsmith.lab.timing.answers import TimedBlock
 from warpsmith.lab.timing.session import SOLUTION, Session

@@ -6,7 +6,8 @@ from lab_samples import SQUARE, needs_early_start
 from warpsmith.core import gate_rules
 from warpsmith.core.evaluation import Verdict
 from warpsmith.core.hardware import Ceiling
-from warpsmith.lab.gate import judge, late_calls
+from warpsmith.lab.gate import judge
+from warpsmith.lab.gate.calls import late_calls
 from warpsmith.lab.machine import hardware, identity
 from warpsmith.lab.timing import energy
 from warpsmith.lab.timing.timing import TimingBudget

@@ -25,11 +25,12 @@ from warpsmith.core.campaign import Thresholds
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Evaluation, Verdict
 from warpsmith.core.trust import Check
-from warpsmith.lab.gate import correctness_check, decision, judge, leftovers, lint, unseen
+from warpsmith.lab.gate import correctness_check, decision, judge, lint, unseen
+from warpsmith.lab.gate.calls import leftovers
+from warpsmith.lab.gate.calls.late_calls import LateCalls
+from warpsmith.lab.gate.calls.probes import Probes
 from warpsmith.lab.gate.correctness_check import CorrectnessCheck
 from warpsmith.lab.gate.decision import ProvisionalDecision
-from warpsmith.lab.gate.late_calls import LateCalls
-from warpsmith.lab.gate.probes import Probes
 from warpsmith.lab.gate.request import Candidate
 from warpsmith.lab.gate_tests import cases as redteam_cases
 from warpsmith.lab.gate_tests import redteam
@@ -43,7 +44,7 @@ from warpsmith.lab.timing import answers, session, slots, timing
 from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.lab.workers import arena, side
-from warpsmith.lab.workers.fresh_memory import FreshContent
+from warpsmith.lab.workers.calls.fresh_memory import FreshContent
 from warpsmith.lab.workers.side import Limits, Side, WorkerHost
 from warpsmith.languages.cpp import language as cpp_language
 from warpsmith.project import Project

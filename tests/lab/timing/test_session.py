@@ -15,7 +15,7 @@ from lab_samples import HONEST, SQUARE, kernel
 from warpsmith.core import gate_rules
 from warpsmith.core.evaluation import Status
 from warpsmith.errors import MachineFailed
-from warpsmith.lab.gate.probes import Probes
+from warpsmith.lab.gate.calls.probes import Probes
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.machine import system
 from warpsmith.lab.timing import answers as worker_answers

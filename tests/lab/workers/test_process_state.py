@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from warpsmith.lab.workers import openmp_state
+from warpsmith.lab.workers.calls import openmp_state
 from warpsmith.lab.workers.process_state import describe_changes, read_initial_state, read_process_state
 
 

@@ -17,7 +17,7 @@ from warpsmith.core.evaluation import REFERENCE_MISSES, Correctness, Status
 from warpsmith.core.port.check import KernelLaunch
 from warpsmith.core.trust import Check
 from warpsmith.errors import BadDefinition, MachineFailed
-from warpsmith.lab.gate.late_calls import LateCalls
+from warpsmith.lab.gate.calls.late_calls import LateCalls
 from warpsmith.lab.grading import correctness, planted_values, rounding, rows, shapes
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.instrumented.counted_build import COUNTED, UnrunLines

@@ -36,11 +36,12 @@ from warpsmith.core.hardware import Machine
 from warpsmith.core.text import PartCounter
 from warpsmith.core.trust import Check
 from warpsmith.errors import CompanionFailed, MachineFailed, MachineLacks
-from warpsmith.lab.gate import conditions, control, decision, incumbent, leftovers, lint, offsets, unseen
+from warpsmith.lab.gate import control, decision, incumbent, lint, unseen
+from warpsmith.lab.gate.calls import conditions, leftovers, offsets
+from warpsmith.lab.gate.calls.probes import Probes
 from warpsmith.lab.gate.correctness_check import CorrectnessCheck
 from warpsmith.lab.gate.decision import ProvisionalDecision
 from warpsmith.lab.gate.paired_timing import PairedTiming, noise_floor
-from warpsmith.lab.gate.probes import Probes
 from warpsmith.lab.gate.request import Request
 from warpsmith.lab.grading import shapes
 from warpsmith.lab.grading.correctness import Grade

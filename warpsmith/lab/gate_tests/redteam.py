@@ -44,7 +44,8 @@ from warpsmith.lab.machine import hardware, identity, provenance
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.timing.timing import TimingBudget
-from warpsmith.lab.workers import late_inputs, process
+from warpsmith.lab.workers import process
+from warpsmith.lab.workers.calls import late_inputs
 from warpsmith.lab.workers.side import Limits, WorkerHost
 from warpsmith.project import Project
 

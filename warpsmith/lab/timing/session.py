@@ -33,7 +33,7 @@ from warpsmith.lab.timing.callers import Caller
 from warpsmith.lab.timing.slots import Slots
 from warpsmith.lab.timing.stages import stage
 from warpsmith.lab.workers import process
-from warpsmith.lab.workers.fresh_memory import FreshContent
+from warpsmith.lab.workers.calls.fresh_memory import FreshContent
 from warpsmith.lab.workers.side import Side, SideFailed
 
 if TYPE_CHECKING:

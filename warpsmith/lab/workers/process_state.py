@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from warpsmith.lab.sandbox import walls
-from warpsmith.lab.workers import openmp_state
+from warpsmith.lab.workers.calls import openmp_state
 
 ProcessState = dict[str, str]
 """Name of a part of the state to its value, as text or as a digest."""

@@ -27,10 +27,11 @@ from warpsmith.core.evaluation import COMPILED, NULL, REFERENCE
 from warpsmith.errors import MachineFailed
 from warpsmith.lab.operator import peers
 from warpsmith.lab.operator.peers import Peer, PreparedWeights
-from warpsmith.lab.workers import fresh_memory, late_inputs, openmp_state, phase_times, process_state
+from warpsmith.lab.workers import phase_times, process_state
 from warpsmith.lab.workers.arena import TensorPlacement, open_arena
+from warpsmith.lab.workers.calls import fresh_memory, late_inputs, openmp_state
+from warpsmith.lab.workers.calls.fresh_memory import FreshContent
 from warpsmith.lab.workers.channel import Channel, Message
-from warpsmith.lab.workers.fresh_memory import FreshContent
 from warpsmith.languages.base import (
     Build,
     CompilesAhead,
@@ -110,7 +111,7 @@ class Worker:
                 language.record_launches(recorded)
             self.run = language.load(self.build, self.definition)
             if recorded:
-                from warpsmith.lab.workers import audit
+                from warpsmith.lab.workers.calls import audit
 
                 self.run = audit.without_library(self.run)
         else:
@@ -280,7 +281,7 @@ class Worker:
 
     def audit(self, message: Message) -> Message:
         """Call twice and count the elements that go through each PyTorch operator in a call."""
-        from warpsmith.lab.workers import audit
+        from warpsmith.lab.workers.calls import audit
 
         def call() -> None:
             self.run(*self.tensors.arguments[message["slot"]])

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
-from warpsmith.lab.workers import dispatch
+from warpsmith.lab.workers.calls import dispatch
 
 if TYPE_CHECKING:
     import torch

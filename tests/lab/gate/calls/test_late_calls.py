@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from warpsmith.core.evaluation import Status
-from warpsmith.lab.gate import late_calls
-from warpsmith.lab.gate.late_calls import LateCalls
+from warpsmith.lab.gate.calls import late_calls
+from warpsmith.lab.gate.calls.late_calls import LateCalls
 from warpsmith.lab.grading.correctness import Grade
 
 

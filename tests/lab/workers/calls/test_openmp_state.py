@@ -6,7 +6,7 @@ import threading
 import pytest
 import torch
 
-from warpsmith.lab.workers import openmp_state
+from warpsmith.lab.workers.calls import openmp_state
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from lab_samples import HONEST, SQUARE, kernel
 from warpsmith import languages
 from warpsmith.core import gate_rules
 from warpsmith.core.evaluation import Status
-from warpsmith.lab.gate.conditions import check_conditions
+from warpsmith.lab.gate.calls.conditions import check_conditions
 from warpsmith.lab.machine import system
 from warpsmith.lab.timing.sides import SideSource
 from warpsmith.lab.workers.side import Limits, SideFailed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from warpsmith.lab.gate import edits
+from warpsmith.lab.gate.calls import edits
 
 HIDDEN = torch.tensor([[0.5, float("-inf")], [float("-inf"), -2.0], [float("-inf"), 1.0]])
 """A mask that leaves one element of each row."""

@@ -11,7 +11,7 @@ import torch
 
 from warpsmith.errors import MachineFailed
 from warpsmith.lab.machine import cuda_driver
-from warpsmith.lab.workers import late_inputs
+from warpsmith.lab.workers.calls import late_inputs
 from warpsmith.lab.workers.worker import Worker, WorkloadTensors
 from warpsmith.languages.shared import tool
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from warpsmith.lab.workers import audit
+from warpsmith.lab.workers.calls import audit
 
 heard = audit.operators_of_call
 

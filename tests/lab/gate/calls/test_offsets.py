@@ -10,8 +10,8 @@ from lab_samples import SQUARE
 
 from warpsmith import languages
 from warpsmith.core.evaluation import Status
-from warpsmith.lab.gate import offsets
-from warpsmith.lab.gate.offsets import check_offsets
+from warpsmith.lab.gate.calls import offsets
+from warpsmith.lab.gate.calls.offsets import check_offsets
 from warpsmith.lab.grading import shapes
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.timing.sides import SideSource

@@ -9,7 +9,7 @@ from warpsmith.core.evaluation import Status
 from warpsmith.core.trust import Check
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.timing.session import SOLUTION, Session
-from warpsmith.lab.workers import late_inputs
+from warpsmith.lab.workers.calls import late_inputs
 
 LATE_CALLS = "inputs that arrive late"
 """Name of the check in records."""

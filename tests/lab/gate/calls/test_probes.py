@@ -6,7 +6,7 @@ import pytest
 from lab_samples import GIVEN, HONEST, HONEST_SCALE, SCALE, SQUARE, kernel
 
 from warpsmith.core.evaluation import Status
-from warpsmith.lab.gate.probes import Probes
+from warpsmith.lab.gate.calls.probes import Probes
 from warpsmith.lab.machine import system
 from warpsmith.lab.workers.side import SideFailed
 

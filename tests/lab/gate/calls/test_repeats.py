@@ -7,8 +7,8 @@ import random
 import pytest
 
 from warpsmith.core import gate_rules
-from warpsmith.lab.gate import repeats
-from warpsmith.lab.gate.repeats import RepeatTimes
+from warpsmith.lab.gate.calls import repeats
+from warpsmith.lab.gate.calls.repeats import RepeatTimes
 from warpsmith.lab.timing.session import CallTime
 
 

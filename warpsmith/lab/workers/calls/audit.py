@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 
 from warpsmith.core import gate_rules
-from warpsmith.lab.workers import dispatch, fresh_memory
+from warpsmith.lab.workers.calls import dispatch, fresh_memory
 
 _MOVES = fresh_memory.ALLOCATES | frozenset(
     """

@@ -8,7 +8,7 @@ import pytest
 import torch
 from lab_samples import needs_early_start
 
-from warpsmith.lab.workers import late_inputs
+from warpsmith.lab.workers.calls import late_inputs
 
 pytestmark = [pytest.mark.gpu, needs_early_start]
 

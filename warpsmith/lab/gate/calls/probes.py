@@ -18,11 +18,11 @@ from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Status
 from warpsmith.core.text import quote_foreign
 from warpsmith.core.trust import Check
-from warpsmith.lab.gate import edits, leftovers, repeats
+from warpsmith.lab.gate.calls import edits, leftovers, repeats
 from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator.tensor_bytes import equal_bytes
 from warpsmith.lab.timing.session import SOLUTION, Session
-from warpsmith.lab.workers import audit
+from warpsmith.lab.workers.calls import audit
 from warpsmith.lab.workers.side import SideFailed
 
 ProbeSessionOpener = Callable[[Workload], Session]

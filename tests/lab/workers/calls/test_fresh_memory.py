@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from warpsmith.lab.workers import fresh_memory
+from warpsmith.lab.workers.calls import fresh_memory
 
 
 @pytest.mark.parametrize(

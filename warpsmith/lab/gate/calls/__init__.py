@@ -1,0 +1,1 @@
+"""Kinds of calls that users make and a version must answer rightly."""

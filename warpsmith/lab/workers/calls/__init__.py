@@ -1,0 +1,1 @@
+"""What a worker does around a call of a version."""
