@@ -101,10 +101,17 @@ CALLER_STACK: Final = 512 << 10
 """Bytes of the stack of a thread that calls a version once on a CPU. From macOS's documentation: its default for
 threads that a program starts. Other systems have more, embedded ones less."""
 
-CALLER_TEAMS: Final = (16, 64)
-"""OpenMP threads that further such threads have. Chosen: cores of common machines, and more than most tables of
-parts have. On two cores a sum into shared parts was wrong in 1 of 16 regions of 16 threads, and in nearly all of
-64 (measured)."""
+CALLER_REGION: Final = 3
+"""Threads of a parallel region that such a call is made in, by one of them. Chosen: any of them may
+be the one that calls."""
+
+CALLER_TEAMS: Final = (3, 6, 16, 64, 96)
+"""OpenMP threads that further such threads have. Chosen: teams that no power of two divides, cores of common
+machines, and more than most tables of parts have. On two cores a sum into shared parts was wrong in 1 of 16
+regions of 16 threads, and in nearly all of 64 (measured)."""
+
+PAGES_BYTES: Final = 64 << 20
+"""Bytes of inputs up to which they are copied to pages of their own. Chosen to bound the memory."""
 
 CALLER_SECONDS: Final = 0.2
 """Seconds of cores that a call takes above which no larger team makes it. Chosen: a short region of a team that

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import locale
 import os
 import random
 import signal
@@ -28,12 +29,39 @@ def test_nothing_changes_by_itself_or_by_computing() -> None:
     assert changed_parts(lambda: torch.softmax(torch.ones(3, 4), -1).sum()) == []
 
 
+_ABORT = ctypes.cast(ctypes.CDLL(None).abort, ctypes.c_void_p).value
+
+
+def set_new_handler(address):
+    ctypes.CDLL("libstdc++.so.6")._ZSt15set_new_handlerPFvvE(ctypes.c_void_p(address))
+
+
+def pin_openmp_threads():
+    """Bind the threads of each pool, but the first, to one core."""
+    torch.ones(1 << 16).sum()
+    for library in openmp_state._loaded_libraries():
+        number = library.omp_get_thread_num
+        body = openmp_state._BODY(lambda _, number=number: number() and os.sched_setaffinity(0, [max(CORES)]))
+        library.GOMP_parallel(body, None, 0, 0)
+
+
+CORES = os.sched_getaffinity(0)
+
+
 @pytest.fixture
 def restored(tmp_path):
+    language = locale.setlocale(locale.LC_ALL)
+    locale.setlocale(locale.LC_ALL, "C.UTF-8")
     folder, state, drawn = Path.cwd(), torch.get_rng_state(), random.getstate()
     name = Path("/proc/self/comm").read_bytes().strip()
     yield tmp_path
     os.chdir(folder)
+    locale.setlocale(locale.LC_ALL, language)
+    set_new_handler(None)
+    ctypes.CDLL(None).mallopt(-4, 65536)
+    ctypes.CDLL(None).prctl(29, ctypes.c_ulong(0), 0, 0, 0)
+    for thread in Path("/proc/self/task").iterdir():
+        os.sched_setaffinity(int(thread.name), CORES)
     torch.set_rng_state(state)
     random.setstate(drawn)
     torch.set_flush_denormal(False)
@@ -56,6 +84,11 @@ def restored(tmp_path):
         (lambda _: ctypes.CDLL(None).prctl(15, b"a name"), "name of the thread"),
         (lambda _: signal.signal(signal.SIGCHLD, lambda *_: None), "signal handlers"),
         (lambda folder: os.chdir(folder) or Path("a_file").touch(), "files of the working folder"),
+        (lambda _: ctypes.CDLL(None).setlocale(6, b"C"), "locale"),
+        (lambda _: ctypes.CDLL(None).prctl(29, ctypes.c_ulong(10**6), 0, 0, 0), "slack of timers"),
+        (lambda _: ctypes.CDLL(None).mallopt(-4, 0), "large blocks of memory are mapped"),
+        (lambda _: set_new_handler(_ABORT), "handler of short memory"),
+        (lambda _: pin_openmp_threads(), "cores of OpenMP's threads"),
         (lambda _: random.random(), "Python's random numbers"),
         (lambda _: torch.rand(1), "PyTorch's random numbers"),
         (lambda _: torch.set_default_dtype(torch.float64), "default type"),

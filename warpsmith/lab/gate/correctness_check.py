@@ -6,7 +6,7 @@ import functools
 import itertools
 import random
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from warpsmith.core.evaluation import REFERENCE_MISSES, Correctness, Status
 from warpsmith.core.port.check import KernelLaunch
 from warpsmith.core.trust import Check
 from warpsmith.errors import BadDefinition, MachineFailed
+from warpsmith.lab.gate.calls.callers import OtherCallers
 from warpsmith.lab.gate.calls.late_calls import LateCalls
 from warpsmith.lab.grading import correctness, planted_values, rounding, rows, shapes
 from warpsmith.lab.grading.correctness import Grade
@@ -25,9 +26,7 @@ from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.distributions import EQUAL_INPUTS, MASKED, MASKED_ALONG, MIXED_ROWS, REPEATED, UNMIXED
 from warpsmith.lab.timing.arenas import CHECKED_SLOTS, Arenas, list_dense_layouts, list_layouts
-from warpsmith.lab.timing.callers import CALLERS
 from warpsmith.lab.timing.session import SOLUTION, Session
-from warpsmith.lab.workers import process
 from warpsmith.lab.workers.side import Side, SideFailed
 
 if TYPE_CHECKING:
@@ -76,9 +75,7 @@ class CorrectnessCheck:
         self._scalar_calls = 0
         self._turns = itertools.cycle(range(turns)) if interpreted else None
         self._line_counts = line_counts
-        self._callers: Counter[str] = Counter()
-        pairs = [(plain, team) for plain in CALLERS if not plain.is_team for team in CALLERS if team.is_team]
-        self._caller_pairs = itertools.cycle(random.SystemRandom().sample(pairs, len(pairs)))
+        self._callers = OtherCallers(file, side) if device == "cpu" and not interpreted else None
         self.grades: dict[str, list[Grade]] = defaultdict(list)
         """Workload name to the grades of its calls."""
         self.extremes: dict[str, Extremes] = defaultdict(Extremes)
@@ -187,8 +184,8 @@ class CorrectnessCheck:
             )
             where = f"{layout}{', sampled rows' if axis else ''}"
             self._record_grade(session, grade, f"{distribution or 'normal'} inputs, {where}", axis, chosen)
-            if distribution is None and axis is None:
-                self._check_callers(session)
+            if distribution is None and axis is None and self._callers:
+                self._callers.check(session)
             if distribution is None:
                 self._edit_larger(session, axis, where)
         if axis is None and self._turns is None:
@@ -355,8 +352,7 @@ class CorrectnessCheck:
     def end(self) -> tuple[Check, ...]:
         """End the count of lines, and return the checks that ran in addition to plain calls."""
         counted = (self._line_counts.end(),) if self._line_counts else ()
-        calls = ", ".join(f"{count} {caller}" for caller, count in self._callers.items())
-        callers = [Check(name="other callers", ran=True, how=f"graded calls: {calls}")] if calls else []
+        callers = self._callers.describe() if self._callers else []
         return (*self._late_calls.checks, *callers, *self._describe_numbers(), *counted)
 
     def _describe_numbers(self) -> list[Check]:
@@ -403,7 +399,8 @@ class CorrectnessCheck:
         self._check_repeat(session, extremes)
         if layout != "contiguous":
             return
-        self._check_callers(session)
+        if self._callers:
+            self._callers.check(session)
         for grade, description in self._late_calls.calls(session):
             self._record_grade(session, grade, description)
         if session.workload.set == "odd":
@@ -498,27 +495,6 @@ class CorrectnessCheck:
             self._line_counts.repeat_call(
                 grade_rows if axis else session.call_and_grade, session.workload.name, description
             )
-
-    def _check_callers(self, session: Session) -> None:
-        """Grade calls on what slot 0 holds from other threads than the worker's own, on a CPU: at each size one of
-        the callers, and one with a larger team, in turns."""
-        if self._device != "cpu" or self._turns is not None:
-            return
-        seconds = 0.0
-        for caller in next(self._caller_pairs):
-            if caller.is_team and seconds > gate_rules.CALLER_SECONDS:
-                continue
-            session.poison_outputs()
-            before = process.core_seconds(self._side.pid)  # the load of others does not lengthen them
-            try:
-                session.call_side(SOLUTION, fresh="poison", deliver=True, caller=caller)
-                seconds = process.core_seconds(self._side.pid) - before
-                grade = session.grade_last_call(SOLUTION, 0, session.truth(0))
-            except SideFailed as failure:
-                raise SideFailed(failure.status, f"{caller.description}: {failure.message}") from failure
-            if grade.status is not Status.PASSED and not grade.near_miss:
-                raise SideFailed(grade.status, f"{grade.detail} ({caller.description})")
-            self._callers[caller.description] += 1
 
     def _check_repeat(self, session: Session, extremes: Extremes) -> None:
         """Call again on the same inputs and compare.

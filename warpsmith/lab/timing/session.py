@@ -29,7 +29,6 @@ from warpsmith.lab.timing.answers import (
     parse_seconds,
 )
 from warpsmith.lab.timing.arenas import Arenas, describe_slots
-from warpsmith.lab.timing.callers import Caller
 from warpsmith.lab.timing.slots import Slots
 from warpsmith.lab.timing.stages import stage
 from warpsmith.lab.workers import process
@@ -206,7 +205,7 @@ class Session(Slots):
         fresh: FreshContent = "",
         keep: bool = False,
         deliver: bool = False,
-        caller: Caller | None = None,
+        caller: dict[str, int | str] | None = None,
     ) -> float:
         """Call a side once; return the grader's seconds around the call, including the hand-over.
 
@@ -217,13 +216,13 @@ class Session(Slots):
             keep: keep alive what earlier calls returned.
             deliver: a result that the grader cannot read is delivered before the answer, with no other message;
                 for calls whose seconds are not used.
-            caller: the thread that makes the call; by default the worker's own.
+            caller: arguments of `Worker.call_as`; by default the worker's own thread calls, on the arena.
         """
         side, message = self.sides[name], {"do": "call", "slot": slot, "fresh": fresh, "keep": keep}
         if deliver:
             message |= self._delivery(name)
         if caller:
-            message["caller"] = caller.settings
+            message["caller"] = caller
         self._begin_message()
         with stage("version"):
             started = time.perf_counter()  # before it runs, because it could begin as soon as its inputs change

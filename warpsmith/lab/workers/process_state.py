@@ -165,14 +165,46 @@ def _c_environment() -> str:
 
 
 def _control_words() -> str:
-    """Return the control words of the floating-point units: rounding, precision and traps, without exception
-    flags."""
+    """Return the control words of the floating-point units: rounding, precision, traps and registers in use,
+    without exception flags."""
     environment = ctypes.create_string_buffer(64)
     ctypes.CDLL(None).fegetenv(environment)
     if platform.machine() != "x86_64":
         return environment.raw.hex()
     status = int.from_bytes(environment.raw[28:32], "little")
-    return f"{environment.raw[:2].hex()} {status & ~0x3F:x}"
+    return f"{environment.raw[:2].hex()} {environment.raw[8:10].hex()} {status & ~0x3F:x}"
+
+
+def _locale() -> str:
+    """Return the C library's names of languages and forms of numbers."""
+    setlocale = ctypes.CDLL(None).setlocale
+    setlocale.restype = ctypes.c_char_p
+    return str(setlocale(_LC_ALL, None))
+
+
+def _new_handler() -> object:
+    """Return the address of what C++ calls where memory is short."""
+    read = ctypes.CDLL("libstdc++.so.6")._ZSt15get_new_handlerv
+    read.restype = ctypes.c_void_p
+    return read()
+
+
+class _MemoryInfo(ctypes.Structure):
+    """The C library's `struct mallinfo2`."""
+
+    _fields_ = [("others", ctypes.c_size_t * 3), ("mapped_blocks", ctypes.c_size_t), ("rest", ctypes.c_size_t * 6)]
+
+
+def _maps_large_blocks() -> bool:
+    """Return whether the C library maps a large block by itself, so that the system has it back at once."""
+    library = ctypes.CDLL(None)
+    library.malloc.restype, library.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+    library.malloc.argtypes, library.mallinfo2.restype = [ctypes.c_size_t], _MemoryInfo
+    before = library.mallinfo2().mapped_blocks
+    block = library.malloc(_LARGE_BLOCK)
+    after = library.mallinfo2().mapped_blocks
+    library.free(block)
+    return bool(after > before)
 
 
 def _c_random_numbers() -> str:
@@ -198,6 +230,14 @@ _CHILD_SECONDS, _CHILD_IDLE_SECONDS, _CHILD_STEP = 1.0, 0.1, 0.001
 
 _ACTION_BYTES = 256
 """Room for the C library's `struct sigaction`, which begins with the address of the handler."""
+
+_LC_ALL = 6
+
+_LARGE_BLOCK = 64 << 20
+"""Bytes of a block that the C library maps by itself, unless it is told otherwise; it is never touched."""
+
+_TIMER_SLACK = 30
+"""Number of `prctl` that returns the nanoseconds by which timers of the thread may be late."""
 
 _RANDOM_BYTES = 128
 """Bytes of the state that the C library's `random` begins with."""
@@ -251,7 +291,12 @@ _CPU_READERS: dict[str, Callable[[], object]] = {
     "environment of the C library": _c_environment,
     "random numbers of the C library": _c_random_numbers,
     "handlers of signals": _signal_actions,
+    "locale": _locale,
+    "handler of short memory": _new_handler,
+    "large blocks of memory are mapped": _maps_large_blocks,
+    "slack of timers": lambda: ctypes.CDLL(None).prctl(_TIMER_SLACK, 0, 0, 0, 0),
     "settings of OpenMP": openmp_state.read_settings,
+    "cores of OpenMP's threads": lambda: openmp_state.read_modes(lambda: tuple(sorted(os.sched_getaffinity(0)))),
     "modes of OpenMP's threads": lambda: openmp_state.read_modes(_floating_modes),
     "files of the working folder": lambda: [name for name in _names(".") if not walls.is_cache(name)],
     "shared memory": lambda: _names("/dev/shm"),

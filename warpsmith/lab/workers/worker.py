@@ -9,8 +9,10 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib
+import itertools
 import os
 import sys
+import threading
 import time
 import traceback
 from collections import defaultdict
@@ -29,7 +31,7 @@ from warpsmith.lab.operator import peers
 from warpsmith.lab.operator.peers import Peer, PreparedWeights
 from warpsmith.lab.workers import phase_times, process_state
 from warpsmith.lab.workers.arena import TensorPlacement, open_arena
-from warpsmith.lab.workers.calls import fresh_memory, late_inputs, openmp_state
+from warpsmith.lab.workers.calls import fresh_memory, late_inputs, openmp_state, page_memory
 from warpsmith.lab.workers.calls.fresh_memory import FreshContent
 from warpsmith.lab.workers.channel import Channel, Message
 from warpsmith.languages.base import (
@@ -169,11 +171,25 @@ class Worker:
         fresh = _fresh_content(message.get("fresh", ""), self.tensors.results.get(slot, []))
         if not message.get("keep"):
             self.tensors.results.clear()
-        run = functools.partial(self.run, *self.tensors.arguments[slot])
         with fresh:
-            result = openmp_state.call_as(run, **message["caller"]) if message.get("caller") else run()
+            result = self.call_as(slot, **message.get("caller", {}))
             self._settle()
         return self._keep_result(message, result)
+
+    def call_as(self, slot: int, edge: str = "", **caller: int) -> Any:  # noqa: ANN401 - whatever it returns
+        """Return the results of a call.
+
+        Args:
+            slot: the slot.
+            edge: its inputs are copied to that edge of pages of their own; where it is empty they are not.
+            caller: arguments of `openmp_state.call_as`; without any, this thread calls.
+        """
+        arguments = self.tensors.arguments[slot]
+        if edge:
+            inputs = len(self.definition.inputs)
+            arguments = [*page_memory.copy_to_pages(arguments[:inputs], edge), *arguments[inputs:]]
+        run = functools.partial(self.run, *arguments)
+        return openmp_state.call_as(run, **caller) if caller else run()
 
     def call_again(self, message: Message) -> Message:
         """Call up to `times` times on one slot, for up to `seconds`; the results of earlier calls stay alive.
@@ -200,18 +216,30 @@ class Worker:
         return self._keep_result(message, result)
 
     def call_at_once(self, message: Message) -> Message:
-        """Run some times on each named slot, each in a thread of its own, which stays for later calls on that
-        slot; describe the last results by slot.
+        """Run some times on each named slot, each in a thread of its own; describe the last results by slot.
+
+        All begin at once. The thread of every other slot stays for later calls on that slot, and calls until the
+        rest have ended, which have a new one for each call.
 
         Raises:
             Exception: that of the first call that fails.
         """
         self.tensors.results.clear()
 
+        begin = threading.Barrier(len(message["slots"]))
+        renewing = {slot for slot in message["slots"] if slot % 2}
+
         def run(slot: int) -> Any:  # noqa: ANN401 - whatever it returns
-            for _ in range(message["times"] - 1):
-                self.run(*self.tensors.arguments[slot])
-            return self.run(*self.tensors.arguments[slot])
+            call = functools.partial(self.run, *self.tensors.arguments[slot])
+            begin.wait()
+            result, renews = call(), slot in renewing
+            try:
+                for number in itertools.count(1):
+                    if number >= message["times"] and (renews or not renewing):
+                        return result
+                    result = openmp_state.call_as(call) if renews else call()
+            finally:
+                renewing.discard(slot)
 
         calls = {slot: self.threads[slot].submit(run, slot) for slot in message["slots"]}
         results = {slot: call.result() for slot, call in calls.items()}

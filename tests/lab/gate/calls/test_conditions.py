@@ -71,7 +71,7 @@ def test_several_threads_at_once(check):
       for (int64_t i = 0; i < n; ++i) row[i] = x[i] * x[i];
       usleep(2000);
       for (int64_t i = 0; i < n; ++i) y[i] = row[i];"""
-    with pytest.raises(SideFailed, match="from 3 threads at once") as caught:
+    with pytest.raises(SideFailed, match="threads at once") as caught:
         check(kernel(shared, "#include <unistd.h>"))
     assert caught.value.status is Status.INCORRECT_NUMERICAL
 
@@ -94,5 +94,35 @@ def test_a_thread_that_keeps_its_last_result(check):
       if (std::this_thread::get_id() == first || seen != x) { kept.assign(n, 0); seen = x;
         for (int64_t i = 0; i < n; ++i) kept[i] = x[i] * x[i]; }
       for (int64_t i = 0; i < n; ++i) y[i] = kept[i];"""
-    with pytest.raises(SideFailed, match="from 3 threads at once"):
+    with pytest.raises(SideFailed, match="threads at once"):
         check(kernel(keeps, "#include <thread>"))
+
+
+def test_the_first_calls_of_a_process_are_at_once(check):
+    table = """static std::atomic<int> state{0}; static float one = 0;
+      if (state.exchange(1) == 0) { usleep(20000); one = 1; }
+      for (int64_t i = 0; i < n; ++i) y[i] = one * x[i] * x[i];"""
+    with pytest.raises(SideFailed, match=f"from {gate_rules.CROWD} threads at once"):
+        check(kernel(table, "#include <atomic>\n#include <unistd.h>"))
+
+
+def test_threads_come_and_go(check):
+    ring = """static std::atomic<unsigned> begun{0}; static float work[32][8192];
+      static thread_local const unsigned number = begun++ % 32;
+      for (int64_t i = 0; i < n; ++i) work[number][i] = x[i] * x[i];
+      usleep(200);
+      for (int64_t i = 0; i < n; ++i) y[i] = work[number][i];"""
+    with pytest.raises(SideFailed, match=f"from {gate_rules.CROWD} threads at once"):
+        check(kernel(ring, "#include <atomic>\n#include <unistd.h>"))
+
+
+def test_threads_that_ended_leave_no_memory(check):
+    leak = """static thread_local char* space = nullptr;
+      if (!space) {
+        space = static_cast<char*>(std::malloc(1 << 20));
+        for (int i = 0; i < 1 << 20; ++i) space[i] = 1;
+      }
+      for (int64_t i = 0; i < n; ++i) y[i] = x[i] * x[i] * space[i];"""
+    with pytest.raises(SideFailed, match="threads that came and went grew its memory") as caught:
+        check(kernel(leak, "#include <cstdlib>"))
+    assert caught.value.status is Status.LEFT_BEHIND

@@ -57,14 +57,16 @@ def test_a_nested_call_is_in_a_region_of_every_library(library):
         return {each.omp_get_level() for each in openmp_state._loaded_libraries()}
 
     assert openmp_state.call_as(levels) == {0}
-    assert openmp_state.call_as(levels, nested=True) == {1}
-    assert openmp_state.call_as(lambda: library.omp_get_num_threads(), nested=True) == 2
+    assert openmp_state.call_as(levels, region=3, number=1) == {1}
+    assert openmp_state.call_as(library.omp_get_num_threads, region=3) == 3
+    numbers = [openmp_state.call_as(library.omp_get_thread_num, region=3, number=number) for number in range(3)]
+    assert numbers == [0, 1, 2]
 
 
-@pytest.mark.parametrize("nested", [False, True])
-def test_what_a_call_raises_reaches_its_caller(library, nested):
+@pytest.mark.parametrize("region", [0, 3])
+def test_what_a_call_raises_reaches_its_caller(library, region):
     def fail():
         raise ValueError("seven")
 
     with pytest.raises(ValueError, match="seven"):
-        openmp_state.call_as(fail, nested=nested)
+        openmp_state.call_as(fail, region=region)

@@ -1,5 +1,6 @@
 """Other conditions: a version that gains is called in one more process, whose environment and arguments name
-benchmarks and profilers, and which shares its only core with a busy process; on a CPU from several threads too."""
+benchmarks and profilers, and which shares its only core with a busy process; on a CPU in another one from several
+threads at once."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from warpsmith.core import gate_rules
 from warpsmith.core.definition import Workload
@@ -43,11 +44,11 @@ def check_conditions(
     device: str,
     interpreted: bool = False,
 ) -> Check:
-    """Grade calls of a version in another process under conditions that none of its earlier ones had.
+    """Grade calls of a version in further processes under conditions that none of its earlier ones had.
 
     Args:
         file: the definition.
-        host: supplies the process.
+        host: supplies the processes.
         source: the version.
         workloads: workloads at which it is correct; the first gets the calls, and some others calls at once.
         device: `cpu` or `cuda`.
@@ -57,8 +58,17 @@ def check_conditions(
         SideFailed: the version is wrong there, or leaves the core that it was given.
     """
     workload, *others = workloads
-    at_once = {} if device != "cpu" or interpreted else _draw_sizes(file, others, workload)
-    arenas = allocate_arenas(file, [workload], [], [SOLUTION], device, crowds=at_once)
+    clauses = [_check_on_a_busy_core(file, host, source, workload, device)]
+    if device == "cpu" and not interpreted:
+        clauses += _check_at_once(file, host, source, _draw_sizes(file, others, workload))
+    return Check(name="other conditions", ran=True, how="; ".join(clauses))
+
+
+def _check_on_a_busy_core(
+    file: DefinitionFile, host: WorkerHost, source: SideSource, workload: Workload, device: str
+) -> str:
+    """Grade calls on one busy core, in an environment that names benchmarks; return what was done."""
+    arenas = allocate_arenas(file, [workload], [], [SOLUTION], device)
     side = host.start_side(SOLUTION, source.limits, trusted=False)
     with contextlib.ExitStack() as stack:
         stack.callback(arenas.close)
@@ -71,25 +81,53 @@ def check_conditions(
             session = Session(file, workload, arenas, {SOLUTION: side}, seed, device, count=CHECKED_SLOTS)
             for _ in range(gate_rules.CONDITION_CALLS):
                 _require_passed(session, lambda each: [each.call_and_grade(SOLUTION)])
-        description = f"{gate_rules.CONDITION_CALLS} calls at {workload.name}, {_BUSY}"
-        for threads, sizes in at_once.items():
+    return f"{gate_rules.CONDITION_CALLS} calls at {workload.name}, {_BUSY}"
+
+
+def _check_at_once(
+    file: DefinitionFile, host: WorkerHost, source: SideSource, workloads: Mapping[int, Sequence[Workload]]
+) -> list[str]:
+    """Grade calls from several threads at once, the first ones of a process among them, on a CPU; return what was
+    done."""
+    clauses = []
+    arenas = allocate_arenas(file, [], [], [SOLUTION], "cpu", crowds=workloads)
+    side = host.start_side(SOLUTION, source.limits, trusted=False)
+    with contextlib.ExitStack() as stack:
+        stack.callback(arenas.close)
+        stack.callback(side.close)
+        load_side(side, file, source, arenas, "cpu")
+        for threads, sizes in workloads.items():
             for size in sizes:
                 with _place_failures(f"{_AT_ONCE.format(threads)}, at {size.name}"):
-                    session = Session(file, size, arenas, {SOLUTION: side}, seed, device, count=threads)
-                    for _ in range(gate_rules.CONCURRENT_CALLS):
-                        _require_passed(
-                            session, lambda each: each.call_at_once(SOLUTION, gate_rules.CONCURRENT_REPEATS)
-                        )
+                    seed = random.SystemRandom().getrandbits(62)
+                    session = Session(file, size, arenas, {SOLUTION: side}, seed, "cpu", count=threads)
+                    _call_at_once(session, side)
             names = ", ".join(size.name for size in sizes)
-            description += f"; {gate_rules.CONCURRENT_CALLS} times {_AT_ONCE.format(threads)}, at {names}"
-    return Check(name="other conditions", ran=True, how=description)
+            clauses.append(f"{gate_rules.CONCURRENT_CALLS} times {_AT_ONCE.format(threads)}, at {names}")
+    return clauses
+
+
+def _call_at_once(session: Session, side: Side) -> None:
+    """Grade calls from as many threads at once as the session has slots.
+
+    Raises:
+        SideFailed: one is wrong, or threads that have ended left memory behind.
+    """
+    memory = []
+    for _ in range(gate_rules.CONCURRENT_CALLS):
+        _require_passed(session, lambda each: each.call_at_once(SOLUTION, gate_rules.CONCURRENT_REPEATS))
+        memory.append(process.private_bytes(side.pid))
+    growth = memory[-1] - memory[0]
+    if growth > gate_rules.LEAK_BYTES:
+        message = f"threads that came and went grew its memory by {growth >> 20} MiB: they never free it"
+        raise SideFailed(Status.LEFT_BEHIND, message, SOLUTION)
 
 
 def _draw_sizes(file: DefinitionFile, others: Sequence[Workload], workload: Workload) -> dict[int, list[Workload]]:
     """Draw the workloads of calls at once, by the number of threads.
 
-    A few threads call at the usual workload and at others, the first of them from those that are not odd; a crowd
-    calls at a small one.
+    A crowd calls at a small one, before any other call of the process; a few threads call at the usual workload
+    and at others, the first of them from those that are not odd.
     """
     chance, elements, most = random.SystemRandom(), file.definition.elements, gate_rules.CONCURRENT_ELEMENTS
     fitting = [each for each in others if each != workload and 0 < elements(each) <= most]
@@ -98,7 +136,7 @@ def _draw_sizes(file: DefinitionFile, others: Sequence[Workload], workload: Work
     small = [each for each in (workload, *drawn) if least <= elements(each) <= most]
     some = sorted(drawn, key=lambda each: each.set == "odd")[:1] + drawn[: gate_rules.CONCURRENT_SIZES - 1]
     crowd = {gate_rules.CROWD: chance.sample(small, 1)} if small else {}
-    return {gate_rules.CONCURRENT_THREADS: [workload, *some], **crowd}
+    return {**crowd, gate_rules.CONCURRENT_THREADS: [workload, *some]}
 
 
 @contextlib.contextmanager

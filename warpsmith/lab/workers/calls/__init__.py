@@ -1,1 +1,1 @@
-"""What a worker does around a call of a version."""
+"""Preparation and observation of a version's calls in its worker."""

@@ -41,20 +41,25 @@ def read_modes(read: Callable[[], Hashable]) -> list[str]:
     return sorted(map(str, values))
 
 
-def call_as(call: Callable[[], _Result], stack: int = 0, team: int = 0, *, nested: bool = False) -> _Result:
+def call_as(
+    call: Callable[[], _Result], stack: int = 0, team: int = 0, region: int = 0, number: int = 0, dynamic: int = 0
+) -> _Result:
     """Return what a call returns in a thread of its own, which leaves no setting behind.
 
     Args:
         call: the call; what it raises is raised.
         stack: bytes of the thread's stack; 0 is the usual one.
         team: threads of its parallel regions; 0 is the usual number.
-        nested: the call is made by the first thread of a parallel region of each OpenMP library.
+        region: threads of a parallel region of each OpenMP library that the call is made in; 0 is none.
+        number: number of the region's thread that makes the call.
+        dynamic: 1 if the libraries may give regions fewer threads.
     """
 
     def call_in_thread() -> _Result:
         for library in _loaded_libraries() if team else ():
             library.omp_set_num_threads(team)
-        return _call_in_regions(call) if nested else call()
+            library.omp_set_dynamic(dynamic)
+        return _call_in_regions(call, region, number) if region else call()
 
     before = threading.stack_size(stack)
     try:
@@ -64,8 +69,8 @@ def call_as(call: Callable[[], _Result], stack: int = 0, team: int = 0, *, neste
         threading.stack_size(before)
 
 
-def _call_in_regions(call: Callable[[], _Result]) -> _Result:
-    """Return what a call returns in the first of two threads of a region of each library, one in another."""
+def _call_in_regions(call: Callable[[], _Result], threads: int, number: int) -> _Result:
+    """Return what a call returns in a thread of a region of each library, one in another."""
     result: Future[_Result] = Future()
 
     def call_once() -> None:
@@ -75,8 +80,11 @@ def _call_in_regions(call: Callable[[], _Result]) -> _Result:
             result.set_exception(error)
 
     def call_in_region(library: ctypes.CDLL, inner: Callable[[], None]) -> None:
-        body = _BODY(lambda _: inner() if library.omp_get_thread_num() == 0 else None)
-        library.GOMP_parallel(body, None, 2, 0)
+        def call_in_thread(_: object) -> None:
+            if library.omp_get_thread_num() == min(number, library.omp_get_num_threads() - 1):
+                inner()
+
+        library.GOMP_parallel(_BODY(call_in_thread), None, threads, 0)
 
     outer = call_once
     for library in _loaded_libraries():

@@ -1,0 +1,57 @@
+"""Inputs in pages of their own: equal to the tensors, at an edge, and out of reach beyond it."""
+
+from __future__ import annotations
+
+import faulthandler
+import mmap
+import multiprocessing
+import signal
+
+import pytest
+import torch
+
+from warpsmith.lab.workers.calls.page_memory import EDGES, copy_to_pages
+
+TENSORS = [
+    torch.arange(1000.0), torch.arange(2048, dtype=torch.int64), torch.empty(0, 3),
+    torch.arange(12.0).view(3, 4).t(), torch.arange(100.0)[1::3], torch.tensor(2.0),
+    torch.arange(4.0).expand(3, 4),
+    torch.tensor([True, False]), torch.ones(7, dtype=torch.bfloat16),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("edge", EDGES)
+@pytest.mark.parametrize("tensor", TENSORS, ids=lambda tensor: f"{tuple(tensor.shape)} {tensor.dtype}")
+def test_a_copy_is_equal_and_lies_at_its_edge(tensor, edge):
+    copy, number = copy_to_pages([tensor, 3.5], edge)
+    assert torch.equal(copy, tensor)
+    assert copy.stride() == tensor.stride()
+    assert number == 3.5
+    last = max((size - 1) * stride for size, stride in zip((1, *tensor.shape), (0, *tensor.stride()), strict=True))
+    if tensor.dim() == 1 and tensor.numel():
+        at = copy.data_ptr() + (0 if edge == "start" else (last + 1) * copy.element_size())
+        assert at % mmap.PAGESIZE == 0
+
+
+def touch(edge, index, writes):
+    faulthandler.disable()
+    (copy,) = copy_to_pages([torch.arange(1024.0)], edge)
+    beyond = copy.as_strided((1,), (1,), copy.storage_offset() + index)
+    if writes:
+        beyond.fill_(1.0)
+    else:
+        assert beyond.item() >= 0
+
+
+@pytest.mark.parametrize(
+    ("edge", "index", "writes", "signalled"),
+    [
+        ("end", 1023, False, False), ("end", 1024, False, True), ("start", 0, False, False),
+        ("start", -1, False, True), ("end", 0, True, True),
+    ],
+)  # fmt: skip
+def test_what_is_out_of_reach_ends_the_process(edge, index, writes, signalled):
+    process = multiprocessing.get_context("fork").Process(target=touch, args=(edge, index, writes))
+    process.start()
+    process.join(60)
+    assert process.exitcode == (-signal.SIGSEGV if signalled else 0)

@@ -1,0 +1,61 @@
+"""Inputs in pages of their own: read only, with a page that nobody may touch right before or behind each.
+
+A read outside of a tensor or a write to it ends the process there. Tensors that are mapped from files lie so.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import torch
+
+EDGES: Final[Mapping[str, str]] = MappingProxyType({"end": "end with a page", "start": "begin with a page"})
+"""Edges of its pages that a tensor may lie at, and the words for it."""
+
+
+def copy_to_pages(arguments: Sequence[Any], edge: str) -> list[Any]:
+    """Return the arguments of a call with a read-only copy in place of each tensor.
+
+    A copy has the strides of its tensor.
+
+    Args:
+        arguments: tensors and numbers.
+        edge: one of `EDGES`.
+    """
+    import torch
+
+    return [_copy_tensor(each, edge) if isinstance(each, torch.Tensor) else each for each in arguments]
+
+
+def _copy_tensor(tensor: torch.Tensor, edge: str) -> torch.Tensor:
+    import torch
+
+    steps = zip(tensor.shape, tensor.stride(), strict=True)
+    elements = 1 + sum((size - 1) * stride for size, stride in steps) if tensor.numel() else 0
+    size, page = elements * tensor.element_size(), mmap.PAGESIZE
+    room = -(-size // page) * page
+    memory = mmap.mmap(-1, room + page, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    offset = page if edge == "start" else room - size
+    copy = torch.frombuffer(memory, dtype=torch.uint8)[offset : offset + size].view(tensor.dtype)
+    copy.copy_(tensor.as_strided((elements,), (1,)))
+    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    _protect_pages(address, room + page, mmap.PROT_READ)
+    _protect_pages(address if edge == "start" else address + room, page, 0)
+    return copy.as_strided(tensor.shape, tensor.stride())
+
+
+def _protect_pages(address: int, size: int, access: int) -> None:
+    """Set how pages may be accessed.
+
+    Raises:
+        OSError: the system refuses.
+    """
+    protect = ctypes.CDLL(None, use_errno=True).mprotect
+    protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    if protect(address, size, access):
+        raise OSError(ctypes.get_errno(), "cannot protect the pages of an input")
