@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     import torch
 
 _WARM_UPS = 2
+_PAUSE_SECONDS = 2e-4
+"""Pause before a call that is made while others' threads come and go, so that these have Python to themselves."""
 
 
 @dataclass
@@ -237,6 +239,8 @@ class Worker:
                 for number in itertools.count(1):
                     if number >= message["times"] and (renews or not renewing):
                         return result
+                    if number >= message["times"]:
+                        time.sleep(_PAUSE_SECONDS)
                     result = openmp_state.call_as(call) if renews else call()
             finally:
                 renewing.discard(slot)

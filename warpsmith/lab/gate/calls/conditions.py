@@ -5,6 +5,7 @@ threads at once."""
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import random
 import subprocess
@@ -114,10 +115,10 @@ def _call_at_once(session: Session, side: Side) -> None:
         SideFailed: one is wrong, or threads that have ended left memory behind.
     """
     memory = []
-    for _ in range(gate_rules.CONCURRENT_CALLS):
-        _require_passed(session, lambda each: each.call_at_once(SOLUTION, gate_rules.CONCURRENT_REPEATS))
+    for times in (1, *[gate_rules.CONCURRENT_REPEATS] * gate_rules.CONCURRENT_CALLS):
+        _require_passed(session, functools.partial(Session.call_at_once, name=SOLUTION, times=times))
         memory.append(process.private_bytes(side.pid))
-    growth = memory[-1] - memory[0]
+    growth = memory[-1] - memory[1]
     if growth > gate_rules.LEAK_BYTES:
         message = f"threads that came and went grew its memory by {growth >> 20} MiB: they never free it"
         raise SideFailed(Status.LEFT_BEHIND, message, SOLUTION)
