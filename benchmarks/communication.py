@@ -38,7 +38,8 @@ from warpsmith.lab.ranks.rank_host import open_rank_host
 from warpsmith.lab.ranks.shards import change_ranks
 from warpsmith.lab.ranks.timing import time_groups
 from warpsmith.lab.timing import statistics, timing
-from warpsmith.lab.workers.side import Limits, SideFailed, WorkerHost
+from warpsmith.lab.workers.side import Limits, SideFailed
+from warpsmith.lab.workers.worker_host import WorkerHost
 from warpsmith.project import find_project
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "ranks"

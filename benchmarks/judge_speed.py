@@ -25,7 +25,7 @@ from warpsmith.campaign import lab_requests
 from warpsmith.core.base import this_minute
 from warpsmith.core.campaign import Manifest
 from warpsmith.lab.gate import judge
-from warpsmith.lab.workers.side import WorkerHost
+from warpsmith.lab.workers.worker_host import WorkerHost
 
 STEPS = """
 import importlib.util, json, sys

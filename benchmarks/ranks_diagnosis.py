@@ -30,7 +30,8 @@ from warpsmith.lab.ranks.correctness_check import check_rank_workload, grade_slo
 from warpsmith.lab.ranks.group import SLOTS, RankGroup
 from warpsmith.lab.ranks.shards import change_ranks
 from warpsmith.lab.ranks.start_gate import PAGE_BYTES, GatePage, StartGate
-from warpsmith.lab.workers.side import Limits, WorkerHost
+from warpsmith.lab.workers.side import Limits
+from warpsmith.lab.workers.worker_host import WorkerHost
 from warpsmith.project import find_project
 
 ROOT = Path(__file__).parents[1]

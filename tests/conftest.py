@@ -119,9 +119,9 @@ def fork_host() -> Iterator[ForkHost]:
 @pytest.fixture
 def forked_workers(fork_host: ForkHost, monkeypatch: pytest.MonkeyPatch) -> None:
     """The processes that workers come from are forked."""
-    from warpsmith.lab.workers import side
+    from warpsmith.lab.workers import worker_host
 
-    monkeypatch.setattr(side, "subprocess", fork_host.subprocess)
+    monkeypatch.setattr(worker_host, "subprocess", fork_host.subprocess)
 
 
 @pytest.fixture

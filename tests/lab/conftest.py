@@ -19,7 +19,8 @@ from warpsmith.lab.timing.arenas import Arenas, allocate_arenas
 from warpsmith.lab.timing.session import Session
 from warpsmith.lab.timing.sides import Sides, SideSource
 from warpsmith.lab.timing.timing import SOLUTION
-from warpsmith.lab.workers.side import Limits, Side, WorkerHost
+from warpsmith.lab.workers.side import Limits, Side
+from warpsmith.lab.workers.worker_host import WorkerHost
 from warpsmith.project import Project
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from warpsmith.lab.workers.calls import late_inputs
-from warpsmith.lab.workers.side import WorkerHost
+from warpsmith.lab.workers.worker_host import WorkerHost
 
 needs_early_start = pytest.mark.skipif(
     not torch.cuda.is_available() or not late_inputs.kernels_can_start_early(),

@@ -20,7 +20,8 @@ from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.timing.arenas import allocate_arenas
 from warpsmith.lab.timing.session import Session
 from warpsmith.lab.timing.sides import Sides, SideSource
-from warpsmith.lab.workers.side import Limits, SideFailed, WorkerHost
+from warpsmith.lab.workers.side import Limits, SideFailed
+from warpsmith.lab.workers.worker_host import WorkerHost
 
 NAMES = ("tileir", "triton")
 

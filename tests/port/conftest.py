@@ -10,7 +10,7 @@ from warpsmith.core.port.check import PortCheck
 from warpsmith.lab.gate.request import Candidate
 from warpsmith.lab.machine import hardware
 from warpsmith.lab.operator import definition_file
-from warpsmith.lab.workers.side import WorkerHost
+from warpsmith.lab.workers.worker_host import WorkerHost
 from warpsmith.port.judge import PortJudgement, judge_port
 
 

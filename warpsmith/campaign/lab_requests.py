@@ -29,7 +29,7 @@ from warpsmith.lab.gate.request import Candidate, Request, start_judgement_host
 from warpsmith.lab.machine import device_lease, hardware, measurement_store
 from warpsmith.lab.machine.hardware import HardwarePage
 from warpsmith.lab.operator import definition_file
-from warpsmith.lab.workers.side import WorkerHost
+from warpsmith.lab.workers.worker_host import WorkerHost
 from warpsmith.ledger.store import write_model
 from warpsmith.port.judge import PortJudgement, judge_port
 from warpsmith.project import Project

@@ -24,7 +24,7 @@ from warpsmith.lab.gate.request import Candidate, Request
 from warpsmith.lab.machine import hardware
 from warpsmith.lab.machine.hardware import HardwarePage
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.workers.side import WorkerHost
+from warpsmith.lab.workers.worker_host import WorkerHost
 from warpsmith.languages.base import BuildFailed, ReplaysLaunches
 from warpsmith.port import sizes
 from warpsmith.port.changes import compare_figures

@@ -22,7 +22,8 @@ from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.timing.arenas import allocate_arenas, describe_slots, lay_out
 from warpsmith.lab.timing.session import SOLUTION
 from warpsmith.lab.timing.sides import SideSource, load_side
-from warpsmith.lab.workers.side import Side, SideFailed, WorkerHost
+from warpsmith.lab.workers.side import Side, SideFailed
+from warpsmith.lab.workers.worker_host import WorkerHost
 from warpsmith.languages.base import BuildFailed
 from warpsmith.temporary import TemporaryFolder
 

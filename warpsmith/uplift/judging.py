@@ -28,7 +28,8 @@ from warpsmith.lab.timing import statistics
 from warpsmith.lab.timing.sides import SideSource
 from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.lab.tuning.screen import Screen
-from warpsmith.lab.workers.side import Limits, WorkerHost
+from warpsmith.lab.workers.side import Limits
+from warpsmith.lab.workers.worker_host import WorkerHost
 from warpsmith.project import Project
 from warpsmith.temporary import TemporaryFolder
 from warpsmith.uplift import suite

@@ -15,7 +15,7 @@ from warpsmith.lab.gate.judge import judge_version
 from warpsmith.lab.machine import system
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.proof import definition_proof
-from warpsmith.lab.workers.side import WorkerHost
+from warpsmith.lab.workers.worker_host import WorkerHost
 
 FOLDER = Path(__file__).parents[2] / "data" / "ordinary_operators"
 FLAGS = {"layernorm_gelu": ("x=256,256:float32", "weight=256:float32", "bias=256:float32", "eps=1e-5")}

@@ -16,7 +16,8 @@ from warpsmith.core.trust import Check
 from warpsmith.lab.gate import judge, request
 from warpsmith.lab.machine import system
 from warpsmith.lab.timing.session import SOLUTION
-from warpsmith.lab.workers.side import SideFailed, WorkerHost
+from warpsmith.lab.workers.side import SideFailed
+from warpsmith.lab.workers.worker_host import WorkerHost
 
 needs_compiler = pytest.mark.skipif(system.find_cxx_compiler() is None, reason="no C++ compiler")
 pytestmark = [needs_compiler, pytest.mark.usefixtures("idle")]

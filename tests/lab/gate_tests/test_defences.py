@@ -43,9 +43,10 @@ from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.lab.timing import answers, session, slots, timing
 from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.timing.timing import TimingBudget
-from warpsmith.lab.workers import arena, side
+from warpsmith.lab.workers import arena, worker_host
 from warpsmith.lab.workers.calls.fresh_memory import FreshContent
-from warpsmith.lab.workers.side import Limits, Side, WorkerHost
+from warpsmith.lab.workers.side import Limits, Side
+from warpsmith.lab.workers.worker_host import WorkerHost
 from warpsmith.languages.cpp import language as cpp_language
 from warpsmith.project import Project
 
@@ -444,7 +445,7 @@ DEFENCES: dict[str, Defence] = {
 @pytest.fixture(scope="module")
 def gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(side, "_PRELOADED", (*side._PRELOADED, "opened_walls"))
+        patch.setattr(worker_host, "_PRELOADED", (*worker_host._PRELOADED, "opened_walls"))
         root = tmp_path_factory.mktemp("project")
         (root / "warpsmith.toml").write_text("")
         here = Project(root, root / "kernels", root / "devlog", root / "docs" / "knowledge")

@@ -13,7 +13,8 @@ from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.ranks import correctness_check, judge, timing
 from warpsmith.lab.ranks.models import RankEvaluation
-from warpsmith.lab.workers.side import Limits, WorkerHost
+from warpsmith.lab.workers.side import Limits
+from warpsmith.lab.workers.worker_host import WorkerHost
 from warpsmith.project import find_project
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "ranks" / "all_reduce_rmsnorm"

@@ -16,7 +16,8 @@ from warpsmith.lab.ranks import correctness_check, gpu_kernels, group, multicast
 from warpsmith.lab.ranks.group import COPIES, SLOTS, RankGroup
 from warpsmith.lab.ranks.models import RankEvaluation
 from warpsmith.lab.ranks.start_gate import GatePage, StartGate
-from warpsmith.lab.workers.side import Limits, WorkerHost
+from warpsmith.lab.workers.side import Limits
+from warpsmith.lab.workers.worker_host import WorkerHost
 
 REDTEAM = Path(__file__).parent / "redteam"
 GATHER = REDTEAM / "control_gather.py"

@@ -14,7 +14,8 @@ from warpsmith.lab.gate_tests.models import parse_header
 from warpsmith.lab.machine import hardware
 from warpsmith.lab.ranks import judge, timing
 from warpsmith.lab.ranks.rank_host import open_rank_host
-from warpsmith.lab.workers.side import Limits, WorkerHost
+from warpsmith.lab.workers.side import Limits
+from warpsmith.lab.workers.worker_host import WorkerHost
 from warpsmith.project import SHIPPED, find_project
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(torch.cuda.device_count() < 2, reason="fewer than two GPUs")]

@@ -11,7 +11,8 @@ from workshop import Workshop
 from warpsmith.errors import MachineLacks, Misuse, SolutionFailed
 from warpsmith.lab.tuning.phases import CALLS, check_stamps, time_phases
 from warpsmith.lab.tuning.variants import list_variants
-from warpsmith.lab.workers.side import Limits, WorkerHost
+from warpsmith.lab.workers.side import Limits
+from warpsmith.lab.workers.worker_host import WorkerHost
 
 KERNEL = """\
 #include <warpsmith.hpp>

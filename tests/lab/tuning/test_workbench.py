@@ -18,7 +18,7 @@ from warpsmith.errors import MachineFailed, MachineLacks, Misuse
 from warpsmith.lab.tuning import workbench
 from warpsmith.lab.tuning.variants import list_variants, parse_sweep
 from warpsmith.lab.tuning.workbench import Bench, VariantResult, Workbench
-from warpsmith.lab.workers.side import WorkerHost
+from warpsmith.lab.workers.worker_host import WorkerHost
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 

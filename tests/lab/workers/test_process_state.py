@@ -58,7 +58,6 @@ def restored(tmp_path):
     os.chdir(folder)
     locale.setlocale(locale.LC_ALL, language)
     set_new_handler(None)
-    ctypes.CDLL(None).mallopt(-4, 65536)
     ctypes.CDLL(None).prctl(29, ctypes.c_ulong(0), 0, 0, 0)
     for thread in Path("/proc/self/task").iterdir():
         os.sched_setaffinity(int(thread.name), CORES)
@@ -86,7 +85,6 @@ def restored(tmp_path):
         (lambda folder: os.chdir(folder) or Path("a_file").touch(), "files of the working folder"),
         (lambda _: ctypes.CDLL(None).setlocale(6, b"C"), "locale"),
         (lambda _: ctypes.CDLL(None).prctl(29, ctypes.c_ulong(10**6), 0, 0, 0), "slack of timers"),
-        (lambda _: ctypes.CDLL(None).mallopt(-4, 0), "large blocks of memory are mapped"),
         (lambda _: set_new_handler(_ABORT), "handler of short memory"),
         (lambda _: pin_openmp_threads(), "cores of OpenMP's threads"),
         (lambda _: random.random(), "Python's random numbers"),

@@ -14,10 +14,10 @@ from lab_samples import SQUARE, workers
 
 from warpsmith.core.evaluation import Status
 from warpsmith.errors import MachineFailed
-from warpsmith.lab.workers import process, zygote
-from warpsmith.lab.workers import side as sides
+from warpsmith.lab.workers import process, worker_host, zygote
 from warpsmith.lab.workers.arena import Arena
-from warpsmith.lab.workers.side import Limits, SideFailed, WorkerHost
+from warpsmith.lab.workers.side import Limits, SideFailed
+from warpsmith.lab.workers.worker_host import WorkerHost
 
 UNRULY = (
     SQUARE
@@ -215,9 +215,9 @@ def test_every_fill_is_fresh_and_poisons_the_outputs(bench, unruly):
 def test_workers_get_no_secrets(monkeypatch):
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a secret")
     monkeypatch.setenv("TRITON_INTERPRET", "1")
-    assert "ANTHROPIC_API_KEY" not in sides._environment(False)
-    assert "TRITON_INTERPRET" not in sides._environment(False)
-    assert sides._environment(True)["TRITON_INTERPRET"] == "1"
+    assert "ANTHROPIC_API_KEY" not in worker_host._environment(False)
+    assert "TRITON_INTERPRET" not in worker_host._environment(False)
+    assert worker_host._environment(True)["TRITON_INTERPRET"] == "1"
 
 
 def test_a_worker_cannot_replace_its_log(alone):
@@ -243,7 +243,8 @@ import sys, time
 from pathlib import Path
 from warpsmith.lab.workers.arena import Arena
 from warpsmith.lab.operator import definition_file
-from warpsmith.lab.workers.side import Limits, WorkerHost
+from warpsmith.lab.workers.side import Limits
+from warpsmith.lab.workers.worker_host import WorkerHost
 file = definition_file.load_definition(Path(sys.argv[1]))
 host = WorkerHost("cpu")
 one = host.start_side("solution", Limits(), trusted=sys.argv[2] == "trusted")

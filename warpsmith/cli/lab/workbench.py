@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from warpsmith.lab.gate.request import Candidate
     from warpsmith.lab.machine.hardware import HardwarePage
     from warpsmith.lab.tuning.workbench import VariantResult, Workbench
-    from warpsmith.lab.workers.side import WorkerHost
+    from warpsmith.lab.workers.worker_host import WorkerHost
     from warpsmith.project import Project
 
 

@@ -17,7 +17,7 @@ from warpsmith.core.hardware import Ceiling, Target
 from warpsmith.core.text import describe_error
 from warpsmith.errors import MachineFailed, MachineLacks, TimedOut
 from warpsmith.lab.machine import system
-from warpsmith.lab.workers.side import STEADY_MEMORY
+from warpsmith.lab.workers.worker_host import STEADY_MEMORY
 from warpsmith.languages.shared import cxx_compiler
 from warpsmith.packages import install_command
 from warpsmith.temporary import TemporaryFolder

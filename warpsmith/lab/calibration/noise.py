@@ -22,7 +22,7 @@ from warpsmith.lab.timing.arenas import allocate_arenas
 from warpsmith.lab.timing.session import Session
 from warpsmith.lab.timing.sides import Sides, SideSource
 from warpsmith.lab.timing.timing import TimingBudget
-from warpsmith.lab.workers.side import WorkerHost
+from warpsmith.lab.workers.worker_host import WorkerHost
 
 NOISE_SIDES = ("first", "second")
 """Names of two workers with the same code."""

@@ -16,7 +16,8 @@ from warpsmith.lab.timing import timing
 from warpsmith.lab.timing.arenas import allocate_arenas
 from warpsmith.lab.timing.samples import Samples
 from warpsmith.lab.timing.sides import Sides, SideSource
-from warpsmith.lab.workers.side import SideFailed, WorkerHost
+from warpsmith.lab.workers.side import SideFailed
+from warpsmith.lab.workers.worker_host import WorkerHost
 from warpsmith.languages.base import BuildFailed
 from warpsmith.temporary import TemporaryFolder
 

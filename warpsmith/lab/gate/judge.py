@@ -56,7 +56,8 @@ from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.timing.sides import Sides, SideSource
 from warpsmith.lab.timing.stages import collect_stages
 from warpsmith.lab.timing.timing import TimingBudget
-from warpsmith.lab.workers.side import SideFailed, WorkerHost
+from warpsmith.lab.workers.side import SideFailed
+from warpsmith.lab.workers.worker_host import WorkerHost
 from warpsmith.languages.base import Build, BuildFailed
 from warpsmith.languages.source_numbers import read_numbers
 from warpsmith.temporary import TemporaryFolder

@@ -18,7 +18,8 @@ from warpsmith.lab.machine import provenance
 from warpsmith.lab.machine.hardware import HardwarePage
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.timing.timing import TimingBudget
-from warpsmith.lab.workers.side import Limits, WorkerHost
+from warpsmith.lab.workers.side import Limits
+from warpsmith.lab.workers.worker_host import WorkerHost
 from warpsmith.project import Project
 
 

@@ -46,7 +46,8 @@ from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.lab.workers import process
 from warpsmith.lab.workers.calls import late_inputs
-from warpsmith.lab.workers.side import Limits, WorkerHost
+from warpsmith.lab.workers.side import Limits
+from warpsmith.lab.workers.worker_host import WorkerHost
 from warpsmith.project import Project
 
 Measure = Callable[[Target], Measurement]

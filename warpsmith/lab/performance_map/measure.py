@@ -29,7 +29,8 @@ from warpsmith.lab.timing.session import SOLUTION
 from warpsmith.lab.timing.sides import SideSource
 from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.lab.tuning.screen import Screen
-from warpsmith.lab.workers.side import Limits, WorkerHost
+from warpsmith.lab.workers.side import Limits
+from warpsmith.lab.workers.worker_host import WorkerHost
 from warpsmith.languages.base import Build, BuildFailed
 from warpsmith.temporary import TemporaryFolder
 

@@ -37,7 +37,8 @@ from warpsmith.lab.timing.samples import Samples
 from warpsmith.lab.timing.session import SOLUTION
 from warpsmith.lab.timing.sides import Sides, SideSource
 from warpsmith.lab.timing.timing import TimingBudget
-from warpsmith.lab.workers.side import Limits, SideFailed, WorkerHost
+from warpsmith.lab.workers.side import Limits, SideFailed
+from warpsmith.lab.workers.worker_host import WorkerHost
 from warpsmith.temporary import TemporaryFolder
 
 PEER_LIMITS = Limits(seconds=300)

@@ -22,7 +22,8 @@ from warpsmith.lab.ranks.start_gate import StartGate
 from warpsmith.lab.timing import answers
 from warpsmith.lab.workers import process
 from warpsmith.lab.workers.arena import Arena, Layout, TensorPlacement, poison_tensor
-from warpsmith.lab.workers.side import Limits, Side, SideFailed, WorkerHost
+from warpsmith.lab.workers.side import Limits, Side, SideFailed
+from warpsmith.lab.workers.worker_host import WorkerHost
 from warpsmith.temporary import TemporaryFolder
 
 if TYPE_CHECKING:

@@ -35,7 +35,8 @@ from warpsmith.lab.ranks.models import RankEvaluation
 from warpsmith.lab.ranks.multicast import refuse_multicast
 from warpsmith.lab.ranks.timing import RankTimes
 from warpsmith.lab.timing.session import SOLUTION
-from warpsmith.lab.workers.side import Limits, SideFailed, WorkerHost
+from warpsmith.lab.workers.side import Limits, SideFailed
+from warpsmith.lab.workers.worker_host import WorkerHost
 from warpsmith.project import Project
 
 _ISOLATION = Check(

@@ -14,7 +14,7 @@ from warpsmith.core.text import Tell
 from warpsmith.lab.machine import device_lease, identity
 from warpsmith.lab.machine.environment import changed_environment
 from warpsmith.lab.ranks.multicast import MULTICAST_OFF
-from warpsmith.lab.workers.side import WorkerHost
+from warpsmith.lab.workers.worker_host import WorkerHost
 
 _SMI_SECONDS = 20
 

@@ -19,7 +19,8 @@ from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.timing.arenas import CHECKED_SLOTS, describe_slots, lay_out, list_dense_layouts, list_layouts
 from warpsmith.lab.timing.session import SOLUTION
 from warpsmith.lab.timing.sides import Sides, load_side
-from warpsmith.lab.workers.side import SideFailed, WorkerHost
+from warpsmith.lab.workers.side import SideFailed
+from warpsmith.lab.workers.worker_host import WorkerHost
 from warpsmith.languages.base import CompilesAhead
 
 _MOST_THREADS = 16

@@ -12,7 +12,8 @@ from warpsmith.core.definition import Workload
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.timing.arenas import Arenas
 from warpsmith.lab.timing.session import Session
-from warpsmith.lab.workers.side import Limits, Side, WorkerHost
+from warpsmith.lab.workers.side import Limits, Side
+from warpsmith.lab.workers.worker_host import WorkerHost
 from warpsmith.languages.base import Build
 
 

@@ -18,7 +18,8 @@ from warpsmith.lab.machine import contention, hardware, system
 from warpsmith.lab.timing import statistics
 from warpsmith.lab.timing.arenas import Arenas, allocate_arenas
 from warpsmith.lab.timing.session import SOLUTION, Session
-from warpsmith.lab.workers.side import Side, SideFailed, WorkerHost
+from warpsmith.lab.workers.side import Side, SideFailed
+from warpsmith.lab.workers.worker_host import WorkerHost
 from warpsmith.languages.base import Build
 from warpsmith.temporary import TemporaryFolder
 

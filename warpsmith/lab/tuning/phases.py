@@ -17,7 +17,8 @@ from warpsmith.lab.timing.session import SOLUTION
 from warpsmith.lab.timing.sides import Sides, SideSource
 from warpsmith.lab.tuning.variants import Variant
 from warpsmith.lab.workers.phase_times import PhaseTimes
-from warpsmith.lab.workers.side import Limits, SideFailed, WorkerHost
+from warpsmith.lab.workers.side import Limits, SideFailed
+from warpsmith.lab.workers.worker_host import WorkerHost
 from warpsmith.languages.base import StoresStamps
 from warpsmith.languages.shared.stamps import list_phases
 from warpsmith.temporary import TemporaryFolder

@@ -19,7 +19,8 @@ from warpsmith.lab.timing.session import Session
 from warpsmith.lab.timing.sides import Sides, SideSource
 from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.lab.tuning.stopwatch import Stopwatch
-from warpsmith.lab.workers.side import SideFailed, WorkerHost
+from warpsmith.lab.workers.side import SideFailed
+from warpsmith.lab.workers.worker_host import WorkerHost
 from warpsmith.languages.base import Build
 
 BLOCK_SECONDS = 5e-4

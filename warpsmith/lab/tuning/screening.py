@@ -24,7 +24,7 @@ from warpsmith.lab.tuning import machine_code
 from warpsmith.lab.tuning import models as tuning
 from warpsmith.lab.tuning.models import Config, ScreenedConfig, Tunable, TuningRow
 from warpsmith.lab.tuning.screen import Screen
-from warpsmith.lab.workers.side import WorkerHost
+from warpsmith.lab.workers.worker_host import WorkerHost
 from warpsmith.languages.base import Build, BuildFailed
 
 HAND_PICKED = "hand-picked"

@@ -25,7 +25,7 @@ from warpsmith.lab.tuning import models as tuning
 from warpsmith.lab.tuning import screening
 from warpsmith.lab.tuning.models import ScreenedConfig, Tunable, Tuning, TuningRow
 from warpsmith.lab.tuning.screening import WIDTH, Screening, ScreeningContext
-from warpsmith.lab.workers.side import WorkerHost
+from warpsmith.lab.workers.worker_host import WorkerHost
 from warpsmith.temporary import TemporaryFolder
 
 FINALISTS = 3

@@ -32,7 +32,8 @@ from warpsmith.lab.tuning.screen import BLOCK_SECONDS, Screen
 from warpsmith.lab.tuning.stopwatch import Stopwatch
 from warpsmith.lab.tuning.variants import Variant
 from warpsmith.lab.workers import compiled_cache
-from warpsmith.lab.workers.side import Limits, WorkerHost
+from warpsmith.lab.workers.side import Limits
+from warpsmith.lab.workers.worker_host import WorkerHost
 from warpsmith.languages.base import Build, BuildFailed
 from warpsmith.temporary import TemporaryFolder
 

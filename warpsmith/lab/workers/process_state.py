@@ -189,24 +189,6 @@ def _new_handler() -> object:
     return read()
 
 
-class _MemoryInfo(ctypes.Structure):
-    """The C library's `struct mallinfo2`."""
-
-    _fields_ = [("others", ctypes.c_size_t * 3), ("mapped_blocks", ctypes.c_size_t), ("rest", ctypes.c_size_t * 6)]
-
-
-def _maps_large_blocks() -> bool:
-    """Return whether the C library maps a large block by itself, so that the system has it back at once."""
-    library = ctypes.CDLL(None)
-    library.malloc.restype, library.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
-    library.malloc.argtypes, library.mallinfo2.restype = [ctypes.c_size_t], _MemoryInfo
-    before = library.mallinfo2().mapped_blocks
-    block = library.malloc(_LARGE_BLOCK)
-    after = library.mallinfo2().mapped_blocks
-    library.free(block)
-    return bool(after > before)
-
-
 def _c_random_numbers() -> str:
     """Return a digest of the state of the C library's `random`, which stays as it is."""
     library, other = ctypes.CDLL(None), ctypes.create_string_buffer(_RANDOM_BYTES)
@@ -232,9 +214,6 @@ _ACTION_BYTES = 256
 """Room for the C library's `struct sigaction`, which begins with the address of the handler."""
 
 _LC_ALL = 6
-
-_LARGE_BLOCK = 64 << 20
-"""Bytes of a block that the C library maps by itself, unless it is told otherwise; it is never touched."""
 
 _TIMER_SLACK = 30
 """Number of `prctl` that returns the nanoseconds by which timers of the thread may be late."""
@@ -293,7 +272,6 @@ _CPU_READERS: dict[str, Callable[[], object]] = {
     "handlers of signals": _signal_actions,
     "locale": _locale,
     "handler of short memory": _new_handler,
-    "large blocks of memory are mapped": _maps_large_blocks,
     "slack of timers": lambda: ctypes.CDLL(None).prctl(_TIMER_SLACK, 0, 0, 0, 0),
     "settings of OpenMP": openmp_state.read_settings,
     "cores of OpenMP's threads": lambda: openmp_state.read_modes(lambda: tuple(sorted(os.sched_getaffinity(0)))),

@@ -15,7 +15,8 @@ from warpsmith.lab.gate.calls.offsets import check_offsets
 from warpsmith.lab.grading import shapes
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.timing.sides import SideSource
-from warpsmith.lab.workers.side import Limits, SideFailed, WorkerHost
+from warpsmith.lab.workers.side import Limits, SideFailed
+from warpsmith.lab.workers.worker_host import WorkerHost
 
 TRITON = """\
 import torch

@@ -22,7 +22,8 @@ from warpsmith.lab.timing.arenas import CHECKED_SLOTS, allocate_arenas
 from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.timing.sides import SideSource, load_side
 from warpsmith.lab.workers import process
-from warpsmith.lab.workers.side import STEADY_MEMORY, Side, SideFailed, WorkerHost
+from warpsmith.lab.workers.side import Side, SideFailed
+from warpsmith.lab.workers.worker_host import STEADY_MEMORY, WorkerHost
 
 _WORKER_VARIABLES = ("OMP_WAIT_POLICY", "PYTHONDONTWRITEBYTECODE", *STEADY_MEMORY)
 _SALT = {

@@ -23,7 +23,8 @@ from warpsmith.lab.timing.arenas import Arenas, bytes_per_call, lay_out
 from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.timing.sides import SideSource, load_side
 from warpsmith.lab.workers.arena import Arena
-from warpsmith.lab.workers.side import SideFailed, WorkerHost
+from warpsmith.lab.workers.side import SideFailed
+from warpsmith.lab.workers.worker_host import WorkerHost
 from warpsmith.user_state import user_state_folder
 
 _NAME = "64-bit offsets"
