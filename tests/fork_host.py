@@ -238,10 +238,10 @@ def main() -> None:
 
     from warpsmith.cli import main as command
     from warpsmith.hooks import run  # noqa: F401
-    from warpsmith.lab.workers import process, side, worker  # noqa: F401
+    from warpsmith.lab.workers import process, worker, worker_host  # noqa: F401
 
     command.load_app()
-    side.subprocess = forked_subprocess(address)  # type: ignore[attr-defined]
+    worker_host.subprocess = forked_subprocess(address)  # type: ignore[attr-defined]
     torch.set_num_threads(1)  # no thread is there when it forks
     process.prctl(1, signal.SIGKILL)  # it ends with the tests
     (module, arguments, env, folder, numbers), files = serve(listener)
