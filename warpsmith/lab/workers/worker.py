@@ -178,18 +178,18 @@ class Worker:
             self._settle()
         return self._keep_result(message, result)
 
-    def call_as(self, slot: int, edge: str = "", **caller: int) -> Any:  # noqa: ANN401 - whatever it returns
+    def call_as(self, slot: int, placement: str = "", **caller: int) -> Any:  # noqa: ANN401 - whatever it returns
         """Return the results of a call.
 
         Args:
             slot: the slot.
-            edge: its inputs are copied to that edge of pages of their own; where it is empty they are not.
+            placement: its inputs are copied to pages of their own, and so placed there; not if it is empty.
             caller: arguments of `openmp_state.call_as`; without any, this thread calls.
         """
         arguments = self.tensors.arguments[slot]
-        if edge:
+        if placement:
             inputs = len(self.definition.inputs)
-            arguments = [*page_memory.copy_to_pages(arguments[:inputs], edge), *arguments[inputs:]]
+            arguments = [*page_memory.copy_to_pages(arguments[:inputs], placement), *arguments[inputs:]]
         run = functools.partial(self.run, *arguments)
         return openmp_state.call_as(run, **caller) if caller else run()
 

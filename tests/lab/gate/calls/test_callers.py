@@ -47,7 +47,7 @@ def check(seat, workshop):
 
 def test_an_honest_version_is_called_by_each(check):
     how = check(kernel(HONEST))
-    assert "3 on inputs that are read only and end with a page" in how
+    assert "2 on inputs that are read only and end with a page" in how
     assert "from a thread with 512 KiB of stack" in how
     assert all(f"from thread {number} of 3" in how for number in range(3))
     assert all(f"with {team} OpenMP threads" in how for team in gate_rules.CALLER_TEAMS)
@@ -113,9 +113,9 @@ DETERMINISTIC = ODD.replace('description="', 'deterministic=True, description="'
         # The last bit is that of the thread which ends first, or that of the address.
         ("""int first = -1;
           _Pragma("omp parallel") { _Pragma("omp critical") if (first < 0) first = omp_get_thread_num(); }
-          for (int64_t i = 0; i < n; ++i) y[i] = x[i] * x[i] * (1 + first % 8 * 1.2e-7f);""", "OpenMP threads"),
-        ("""const float bit = reinterpret_cast<uintptr_t>(x) >> 12 & 1 ? 1.2e-7f : 0;
-          for (int64_t i = 0; i < n; ++i) y[i] = x[i] * x[i] * (1 + bit);""", "begin with a page"),
+          for (int64_t i = 0; i < n; ++i) y[i] = x[i] * x[i] * (1 + first % 8 * 1.2e-7f);""", "from call to call"),
+        ("""const float bit = reinterpret_cast<uintptr_t>(x) % 4096 ? 1.2e-7f : 0;
+          for (int64_t i = 0; i < n; ++i) y[i] = x[i] * x[i] * (1 + bit);""", "begin inside a page"),
     ],
     ids=["order of threads", "address"],
 )  # fmt: skip

@@ -47,6 +47,8 @@ def test_a_caller_has_a_team_and_a_stack_of_its_own(library):
     usual, stack = library.omp_get_max_threads(), threading.stack_size()
     own = threading.get_ident()
     assert openmp_state.call_as(library.omp_get_max_threads, team=usual + 13) == usual + 13
+    assert openmp_state.call_as(library.omp_get_dynamic, team=usual, dynamic=1) == 1
+    assert (openmp_state.call_as(library.omp_get_dynamic, team=usual), library.omp_get_dynamic()) == (0, 0)
     assert openmp_state.call_as(threading.get_ident) != own
     assert openmp_state.call_as(threading.stack_size, stack=1 << 19) == 1 << 19
     assert (library.omp_get_max_threads(), threading.stack_size()) == (usual, stack)

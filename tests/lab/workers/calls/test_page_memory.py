@@ -10,7 +10,7 @@ import signal
 import pytest
 import torch
 
-from warpsmith.lab.workers.calls.page_memory import EDGES, copy_to_pages
+from warpsmith.lab.workers.calls.page_memory import PLACEMENTS, copy_to_pages
 
 TENSORS = [
     torch.arange(1000.0), torch.arange(2048, dtype=torch.int64), torch.empty(0, 3),
@@ -20,22 +20,22 @@ TENSORS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("edge", EDGES)
+@pytest.mark.parametrize("placement", PLACEMENTS)
 @pytest.mark.parametrize("tensor", TENSORS, ids=lambda tensor: f"{tuple(tensor.shape)} {tensor.dtype}")
-def test_a_copy_is_equal_and_lies_at_its_edge(tensor, edge):
-    copy, number = copy_to_pages([tensor, 3.5], edge)
+def test_a_copy_is_equal_and_lies_at_its_edge(tensor, placement):
+    copy, number = copy_to_pages([tensor, 3.5], placement)
     assert torch.equal(copy, tensor)
     assert copy.stride() == tensor.stride()
     assert number == 3.5
     last = max((size - 1) * stride for size, stride in zip((1, *tensor.shape), (0, *tensor.stride()), strict=True))
     if tensor.dim() == 1 and tensor.numel():
-        at = copy.data_ptr() + (0 if edge == "start" else (last + 1) * copy.element_size())
-        assert at % mmap.PAGESIZE == 0
+        at = copy.data_ptr() + (last + 1) * copy.element_size() * (placement == "end")
+        assert at % mmap.PAGESIZE == (512 if placement == "inside" else 0)
 
 
-def touch(edge, index, writes):
+def touch(placement, index, writes):
     faulthandler.disable()
-    (copy,) = copy_to_pages([torch.arange(1024.0)], edge)
+    (copy,) = copy_to_pages([torch.arange(1024.0)], placement)
     beyond = copy.as_strided((1,), (1,), copy.storage_offset() + index)
     if writes:
         beyond.fill_(1.0)
@@ -44,14 +44,14 @@ def touch(edge, index, writes):
 
 
 @pytest.mark.parametrize(
-    ("edge", "index", "writes", "signalled"),
+    ("placement", "index", "writes", "signalled"),
     [
         ("end", 1023, False, False), ("end", 1024, False, True), ("start", 0, False, False),
         ("start", -1, False, True), ("end", 0, True, True),
     ],
 )  # fmt: skip
-def test_what_is_out_of_reach_ends_the_process(edge, index, writes, signalled):
-    process = multiprocessing.get_context("fork").Process(target=touch, args=(edge, index, writes))
+def test_what_is_out_of_reach_ends_the_process(placement, index, writes, signalled):
+    process = multiprocessing.get_context("fork").Process(target=touch, args=(placement, index, writes))
     process.start()
     process.join(60)
     assert process.exitcode == (-signal.SIGSEGV if signalled else 0)

@@ -15,7 +15,7 @@ from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.workers import process
-from warpsmith.lab.workers.calls.page_memory import EDGES
+from warpsmith.lab.workers.calls.page_memory import PLACEMENTS
 from warpsmith.lab.workers.side import Side, SideFailed
 
 
@@ -38,16 +38,19 @@ _REGIONS: Final = tuple(
     )
     for number in range(gate_rules.CALLER_REGION)
 )
-_TEAMS: Final = tuple(Caller(f"with {team} OpenMP threads", {"team": team}) for team in gate_rules.CALLER_TEAMS)
-_PART_OF_TEAM: Final = Caller(
-    f"with {gate_rules.CALLER_TEAMS[-1]} OpenMP threads, of which the library may give fewer",
-    {"team": gate_rules.CALLER_TEAMS[-1], "dynamic": 1},
+_TEAMS: Final = (
+    *(Caller(f"with {team} OpenMP threads", {"team": team}) for team in gate_rules.CALLER_TEAMS),
+    Caller(
+        f"with {gate_rules.CALLER_TEAMS[-1]} OpenMP threads, of which the library may give fewer",
+        {"team": gate_rules.CALLER_TEAMS[-1], "dynamic": 1},
+    ),
 )
 _PAGES: Final = tuple(
-    Caller(f"on inputs that are read only and {phrase}", {"edge": edge}) for edge, phrase in EDGES.items()
+    Caller(f"on inputs that are read only and {phrase}", {"placement": placement})
+    for placement, phrase in PLACEMENTS.items()
 )
 
-_ALIGNED: Final = {"edge": "start"}
+_ALIGNED: Final = {"placement": "inside"}
 """Settings of a call whose inputs lie at another address, which is as aligned as that of the call before it."""
 
 
@@ -63,7 +66,7 @@ class OtherCallers:
         """
         self._file, self._side = file, side
         self._threads, self._teams, self._pages = (
-            _draw_turns(callers) for callers in ((_STACK, *_REGIONS), (*_TEAMS, _PART_OF_TEAM), _PAGES)
+            _draw_turns(callers) for callers in ((_STACK, *_REGIONS), _TEAMS, _PAGES)
         )
         self._calls: Counter[str] = Counter()
 

@@ -137,7 +137,7 @@ def _draw_sizes(file: DefinitionFile, others: Sequence[Workload], workload: Work
     least, most = gate_rules.CROWD_ELEMENTS
     small = [each for each in (workload, *drawn) if least <= elements(each) <= most]
     some = sorted(drawn, key=lambda each: each.set == "odd")[:1] + drawn[: gate_rules.CONCURRENT_SIZES - 1]
-    crowd = {gate_rules.CROWD: chance.sample(small, 1)} if small else {}
+    crowd = {gate_rules.CROWD: [max(small, key=elements)]} if small else {}  # long calls meet more often
     return {**crowd, gate_rules.CONCURRENT_THREADS: [workload, *some]}
 
 

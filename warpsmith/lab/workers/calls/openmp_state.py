@@ -52,7 +52,7 @@ def call_as(
         team: threads of its parallel regions; 0 is the usual number.
         region: threads of a parallel region of each OpenMP library that the call is made in; 0 is none.
         number: number of the region's thread that makes the call.
-        dynamic: 1 if the libraries may give regions fewer threads.
+        dynamic: 1 if its regions may have fewer threads than a team, as many as the load of the machine allows.
     """
 
     def call_in_thread() -> _Result:

@@ -14,38 +14,42 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     import torch
 
-EDGES: Final[Mapping[str, str]] = MappingProxyType({"end": "end with a page", "start": "begin with a page"})
-"""Edges of its pages that a tensor may lie at, and the words for it."""
+PLACEMENTS: Final[Mapping[str, str]] = MappingProxyType(
+    {"end": "end with a page", "start": "begin with a page", "inside": "begin inside a page"}
+)
+"""Placements of a tensor in its pages, and the words for them; the last one is at `_INSIDE` bytes."""
+
+_INSIDE = 512
 
 
-def copy_to_pages(arguments: Sequence[Any], edge: str) -> list[Any]:
+def copy_to_pages(arguments: Sequence[Any], placement: str) -> list[Any]:
     """Return the arguments of a call with a read-only copy in place of each tensor.
 
     A copy has the strides of its tensor.
 
     Args:
         arguments: tensors and numbers.
-        edge: one of `EDGES`.
+        placement: one of `PLACEMENTS`.
     """
     import torch
 
-    return [_copy_tensor(each, edge) if isinstance(each, torch.Tensor) else each for each in arguments]
+    return [_copy_tensor(each, placement) if isinstance(each, torch.Tensor) else each for each in arguments]
 
 
-def _copy_tensor(tensor: torch.Tensor, edge: str) -> torch.Tensor:
+def _copy_tensor(tensor: torch.Tensor, placement: str) -> torch.Tensor:
     import torch
 
     steps = zip(tensor.shape, tensor.stride(), strict=True)
     elements = 1 + sum((size - 1) * stride for size, stride in steps) if tensor.numel() else 0
     size, page = elements * tensor.element_size(), mmap.PAGESIZE
-    room = -(-size // page) * page
+    room = -(-(size + _INSIDE * (placement == "inside")) // page) * page
     memory = mmap.mmap(-1, room + page, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    offset = page if edge == "start" else room - size
+    offset = {"end": room - size, "start": page, "inside": _INSIDE}[placement]
     copy = torch.frombuffer(memory, dtype=torch.uint8)[offset : offset + size].view(tensor.dtype)
     copy.copy_(tensor.as_strided((elements,), (1,)))
     address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     _protect_pages(address, room + page, mmap.PROT_READ)
-    _protect_pages(address if edge == "start" else address + room, page, 0)
+    _protect_pages(address if placement == "start" else address + room, page, 0)
     return copy.as_strided(tensor.shape, tensor.stride())
 
 
