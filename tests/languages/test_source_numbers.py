@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warpsmith.languages.source_numbers import read_numbers
+from warpsmith.languages.source_numbers import read_changed_numbers, read_numbers
 
 
 @pytest.fixture
@@ -91,3 +91,23 @@ def test_sources_made_to_break_the_reader(numbers, suffix):
 
 def test_python_that_does_not_parse_has_none(numbers):
     assert numbers("def run(:\n 5", ".py") == frozenset()
+
+
+GUARDED = "def step(n):\n    if n > 5000:\n        log()\n    return 64 * n\n"
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"),
+    [
+        (GUARDED, set()),
+        (f"x = 1\n{GUARDED}", {1}),
+        (GUARDED.replace("64", "96"), {96}),
+        (GUARDED.replace("log()", "return 7"), {5000, 7}),
+        (GUARDED.replace("    return", "    if n > 64: return 3\n    return"), {64, 3}),
+        ("LATE = 900\n" + GUARDED.replace("log()", "f(n % LATE)"), {900, 5000}),
+        (GUARDED + "match n:\n    case 300:\n        pass\n", {300}),
+        (GUARDED + "def f(", set()),
+    ],
+)
+def test_numbers_of_changed_statements(after, expected):
+    assert read_changed_numbers(GUARDED, after) == expected

@@ -9,7 +9,7 @@ import ast
 import math
 import operator
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -56,6 +56,41 @@ def read_numbers(path: Path) -> frozenset[Number]:
     source = path.read_text(errors="replace")
     numbers = _python_numbers(source) if path.suffix == ".py" else _cpp_numbers(source)
     return frozenset(abs(number) for number in numbers if math.isfinite(number))
+
+
+def read_changed_numbers(before: str, after: str) -> frozenset[Number]:
+    """Return the numbers, without signs, in those statements of a Python text that are not in an older one.
+
+    The condition of an `if` or `case` counts as changed if what it guards is; other heads count by themselves.
+    """
+    try:
+        old, new = ast.parse(before), ast.parse(after)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return frozenset()
+    known, reader = Counter(map(_statement_key, _statements(old))), _PythonReader(new)
+    numbers: set[Number] = set()
+    for statement in _statements(new):
+        key = _statement_key(statement)
+        known[key] -= 1
+        if known[key] < 0:
+            expressions = [node for part in _head(statement) for node in ast.walk(part)]
+            numbers.update(n for node in expressions if isinstance(node, ast.expr) for n in reader.numbers(node))
+    return frozenset(abs(number) for number in numbers if math.isfinite(number))
+
+
+def _statements(tree: ast.Module) -> Iterator[ast.AST]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.stmt | ast.match_case))
+
+
+def _head(statement: ast.AST) -> list[ast.AST]:
+    """Return the parts of a statement that are none themselves, nor contain any."""
+    bodies = (ast.stmt, ast.ExceptHandler, ast.match_case)
+    return [node for node in ast.iter_child_nodes(statement) if not isinstance(node, bodies)]
+
+
+def _statement_key(statement: ast.AST) -> str:
+    parts = [statement] if isinstance(statement, ast.If | ast.match_case) else _head(statement)
+    return " ".join([type(statement).__name__, *map(ast.dump, parts)])
 
 
 def compute(sign: str, left: Number, right: Number) -> Number | None:

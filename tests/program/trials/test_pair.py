@@ -70,10 +70,10 @@ def steady(seconds: float, first: float = 0.5) -> Callable[[int], float]:
     return lambda n: first if n == 0 else seconds * (1 + 0.01 * (n % 3))
 
 
-def compare() -> pair_timing.PairResult:
+def compare(*numbers: int) -> pair_timing.PairResult:
     program = Program(Path("train.py"), "step")
     return pair_timing.time_pair(
-        ProgramForm(program), ProgramForm(program, {Path("a"): Path("b")}), BUDGET, lambda _: None
+        ProgramForm(program), ProgramForm(program, {Path("a"): Path("b")}), BUDGET, lambda _: None, numbers
     )
 
 
@@ -163,3 +163,14 @@ def test_rounds_beyond_the_least_and_a_later_step_are_graded_too(monkeypatch: py
     assert len(timed) == blocks + 1
     assert timed[0] < BUDGET.rounds * steps <= timed[1]
     assert timed[-1] >= BUDGET.most * steps + 90
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_numbers_of_the_edit_are_graded_as_far_as_steps_reach(monkeypatch: pytest.MonkeyPatch, most: int):
+    Fake.most = most
+    monkeypatch.setattr(graded_steps, "draw_numbers", lambda first, _: [first + 1])
+    monkeypatch.setattr(graded_steps, "draw_later_number", lambda first, _: first + 2)
+    result = compare(9, 1000, 100_000)
+    assert {9, 1000} <= {number for number, _, _ in result.graded} < {*range(999), 1000}
+    for number, original, edited in result.graded:
+        assert original.values == edited.values == {"value": float(number)}

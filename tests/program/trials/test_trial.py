@@ -145,6 +145,34 @@ def test_what_is_wrong_or_no_faster_is_restored(here: Project, edits: list[tuple
     assert backups.standing_backups(here) == ()
 
 
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("condition", ["model.calls <= 700", "model.calls // 7 < 100", "(model.calls - 700) * 9 < 0"])
+def test_training_that_stops_long_after_the_timed_steps(
+    here: Project, monkeypatch: pytest.MonkeyPatch, condition: str, together: bool
+) -> None:
+    if not together:
+        monkeypatch.setattr(pair_timing, "_time_together", lack_memory)
+    trials = opened(here)
+    edit(here, ("optimizer.step()", STOPS.replace("model.calls <= 10", condition)), FASTER)
+    record = verify(trials).record
+    assert record.decision.verdict is RESTORED
+    assert any(f"timed movement: step {n}" in record.decision.reason for n in (699, 700, 701))
+    assert any("700" in note and "were graded" in note for note in record.notes)
+
+
+def test_a_number_of_the_edit_that_no_step_reaches_is_named(here: Project) -> None:
+    trials = opened(here)
+    edit(here, ("optimizer.step()", STOPS.replace("<= 10", "<= 70_000_000")), FASTER)
+    record = verify(trials).record
+    assert record.decision.verdict is KEPT
+    assert any("70000000" in note and "no graded step" in note for note in record.notes)
+
+
+def lack_memory(*_: object) -> None:
+    """Raise what two programs that do not fit together raise."""
+    raise MachineLacks("out of memory")
+
+
 def test_memory_may_cost_time_where_that_was_agreed(here: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     peaks = iter([100] * 200)
     monkeypatch.setattr(

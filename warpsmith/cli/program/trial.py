@@ -320,6 +320,7 @@ def _format_judged(project: Project, closed: ClosedTrial) -> Iterator[str]:
             yield f"{check.name}: {share}{f', {check.detail}' if check.worst > 1 else ''}"
     if record.sign:
         yield f"sign of {record.plan.entry}: {record.sign.state}, {record.sign.evidence}"
+    yield from record.notes
     if not record.together:
         yield "The two did not fit in memory together, so their processes took turns."
     for restored_file in closed.restored:

@@ -3,16 +3,17 @@ computes less once it is timed shows there."""
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import hypot
 from typing import TYPE_CHECKING
 
 from warpsmith.core.trial import NumericsCheck
+from warpsmith.languages.source_numbers import read_changed_numbers
 from warpsmith.program.models import StepValues, TensorSummary
 from warpsmith.program.trials.numerics import UNMEASURABLE_ERROR
-from warpsmith.program.trials.trajectory import rank_name
+from warpsmith.program.trials.trajectory import HORIZONS, rank_name
 
 if TYPE_CHECKING:
     from warpsmith.program.process.runner import Runner
@@ -22,6 +23,12 @@ COUNT = 3
 
 LATER_STEPS, LATER_SECONDS = 200, 10.0
 """Most steps after the timed ones until one more is graded, and most seconds for them. Chosen."""
+
+EDIT_SECONDS = 30.0
+"""Most seconds of steps, on each side, on the way to those that numbers of the edit name. Chosen."""
+
+MOST_EDIT_NUMBERS = 32
+"""Most numbers of an edit at which steps are graded; among more, they are drawn. Chosen."""
 
 VALUE_SHARE = 0.25
 """Bound of a value, relative to the original's at the same step: after hundreds of steps, two honest runs whose
@@ -67,6 +74,44 @@ def draw_numbers(first: int, count: int) -> list[int]:
 def draw_later_number(first: int, step_seconds: float) -> int:
     """Draw the number of a step from `first` on, as far as steps of this duration allow."""
     return first + random.SystemRandom().randrange(min(LATER_STEPS, 1 + int(LATER_SECONDS / step_seconds)))
+
+
+def read_edit_numbers(files: Iterable[tuple[str, str]]) -> list[int]:
+    """Return the numbers, beyond the steps that are all compared, that edited files hold where they changed.
+
+    A threshold on a counter of steps is one of them, whatever the counter is called.
+
+    Args:
+        files: text of each Python file before and after the edit.
+    """
+    numbers = {
+        math.ceil(number)
+        for before, after in files
+        for number in read_changed_numbers(before, after)
+        if number >= HORIZONS[-1]
+    }
+    return sorted(random.SystemRandom().sample(sorted(numbers), min(len(numbers), MOST_EDIT_NUMBERS)))
+
+
+def surrounding_steps(numbers: Iterable[int]) -> list[int]:
+    """Return each number and its neighbours: a counter may begin at 0 or 1, and turn before or after a number."""
+    return sorted({step for number in numbers for step in (number - 1, number, number + 1) if step >= HORIZONS[-1]})
+
+
+def describe_edit_numbers(numbers: Sequence[int], pairs: Sequence[GradedPair]) -> tuple[str, ...]:
+    """Describe which numbers of the edit are those of graded steps, and which are not."""
+    steps = {step for step, _, _ in pairs}
+    near = [number for number in numbers if number in steps]
+    far = [number for number in numbers if number not in steps]
+    notes = []
+    if near:
+        notes.append(f"Numbers in the edit at which steps were graded: {', '.join(map(str, near))}.")
+    if far:
+        notes.append(
+            f"Numbers in the edit that no graded step reached: {', '.join(map(str, far))}. What it does from such a"
+            " step on was not seen."
+        )
+    return tuple(notes)
 
 
 def grade_step(runner: Runner) -> GradedStep:
@@ -150,4 +195,4 @@ def _size(value: float | TensorSummary) -> float:
 
 
 def _norm(numbers: Iterable[float]) -> float:
-    return hypot(*numbers)
+    return math.hypot(*numbers)

@@ -84,19 +84,21 @@ def time_pair(
     edited: ProgramForm,
     budget: TimingBudget | None = None,
     tell: Tell = lambda _: None,
+    numbers: Sequence[int] = (),
 ) -> PairResult:
     """Time both forms in fresh processes, in pairs of turns, until the interval is narrow enough.
 
-    If the two do not fit in memory together, processes take turns instead.
+    If the two do not fit in memory together, processes take turns instead. Steps are graded at `numbers`, in order,
+    as far as they are soon reached.
 
     Raises:
         SolutionFailed, TimedOut, MachineLacks, Misuse: as `Runner`, of either side.
     """
     try:
-        return _time_together(original, edited, budget or BUDGET, tell)
+        return _time_together(original, edited, budget or BUDGET, tell, numbers)
     except MachineLacks:
         tell("the two do not fit in memory together: their processes take turns")
-        return _time_in_turns(original, edited, budget or BUDGET, tell)
+        return _time_in_turns(original, edited, budget or BUDGET, tell, numbers)
 
 
 def time_program(runner: Runner, budget: TimingBudget | None = None, tell: Tell = lambda _: None) -> StepTiming:
@@ -170,6 +172,12 @@ class _TimedProcess:
         self.graded[number] = graded_steps.grade_step(self.runner)
         self.ran = number + 1
 
+    def grade_later(self, step_seconds: float) -> None:
+        """Grade the numbers that are left, as far as steps of this duration reach them in `EDIT_SECONDS`."""
+        last = self.ran + graded_steps.EDIT_SECONDS / step_seconds
+        while self.numbers and self.numbers[0] <= last:
+            self.grade(self.numbers.pop(0))
+
     def batches(self, count: int) -> None:
         """Time `count` batches."""
         for _ in range(count):
@@ -181,7 +189,9 @@ class _TimedProcess:
         return _step_timing(self.seconds, self.steps, self.first, self.warm, self.peak)
 
 
-def _time_together(original: ProgramForm, edited: ProgramForm, budget: TimingBudget, tell: Tell) -> PairResult:
+def _time_together(
+    original: ProgramForm, edited: ProgramForm, budget: TimingBudget, tell: Tell, numbers: Sequence[int]
+) -> PairResult:
     sides: list[_TimedProcess] = []
     begin, rounds, length = time.monotonic(), 0, _LENGTH
     while True:
@@ -194,6 +204,8 @@ def _time_together(original: ProgramForm, edited: ProgramForm, budget: TimingBud
                     side.begin(runner, length)
             else:
                 sides = [_TimedProcess(runner) for runner in runners]
+            for side in sides:
+                side.numbers = list(numbers)
             try:
                 _time_rounds(sides, budget, begin, tell)
             except CommandEnded:
@@ -220,13 +232,16 @@ def _time_rounds(sides: list[_TimedProcess], budget: TimingBudget, begin: float,
         if (rounds - first) % budget.rounds == 0:
             numbers = graded_steps.draw_numbers(sides[0].ran, budget.rounds * sides[0].steps)
             for side in sides:
-                side.numbers = list(numbers)
+                side.numbers = sorted({*side.numbers, *numbers})
         for side in sides if rounds % 2 else reversed(sides):  # the order may matter
             side.batches(1)
         rounds += 1
-    number = graded_steps.draw_later_number(sides[0].ran, max(statistics.median(side.seconds) for side in sides))
+    step_seconds = max(statistics.median(side.seconds) for side in sides)
+    number = graded_steps.draw_later_number(sides[0].ran, step_seconds)
+    tell("grading later steps")
     for side in sides:
-        side.grade(number)
+        side.numbers = sorted({*side.numbers, number})
+        side.grade_later(step_seconds)
 
 
 def _drop_unpaired(sides: Sequence[_TimedProcess]) -> int:
@@ -241,7 +256,9 @@ def _pair_steps(original: Mapping[int, GradedStep], edited: Mapping[int, GradedS
     return tuple((number, step, edited[number]) for number, step in original.items() if number in edited)
 
 
-def _time_in_turns(original: ProgramForm, edited: ProgramForm, budget: TimingBudget, tell: Tell) -> PairResult:
+def _time_in_turns(
+    original: ProgramForm, edited: ProgramForm, budget: TimingBudget, tell: Tell, edit_numbers: Sequence[int]
+) -> PairResult:
     """Time processes that follow each other, two per pair."""
     medians: dict[str, list[float]] = {ORIGINAL: [], "edited": []}
     timings: dict[str, StepTiming] = {}
@@ -254,8 +271,11 @@ def _time_in_turns(original: ProgramForm, edited: ProgramForm, budget: TimingBud
             with forms[name].runner() as runner:
                 runner.start()
                 side = _TimedProcess(runner)
-                side.numbers = list(numbers)
+                is_last = turn == TURNS - 1
+                side.numbers = sorted({*numbers, *edit_numbers}) if is_last else list(numbers)
                 timings[name] = _time_alone(side, budget, tell)
+                if is_last:
+                    side.grade_later(timings[name].seconds)
             graded[name] |= side.graded
             if not numbers:  # the later processes pass about as many steps as the first
                 timing_of_first = timings[name]

@@ -7,6 +7,7 @@ are kept or restored, and the trial gets its number after that.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -261,7 +262,8 @@ def _judge_edit(trials: Trials, plan: TrialPlan, timeout: float, tell: Tell) -> 
     ]
     numerics_result, early, sign = _compare_numerics(trials, plan, forms[0], forms[1], seed, tell)
     timed = numerics_result.passed and sign.state != "no"
-    results = _time_edit(trials, forms[0], forms[1], plan, tell) if timed else []
+    numbers = graded_steps.read_edit_numbers(trial_files.read_edit(trials, plan))
+    results = _time_edit(trials, forms[0], forms[1], plan, tell, numbers) if timed else []
     graded = [pair for result in results for pair in result.graded]
     checks = graded_steps.check_graded_steps(graded, early)
     numerics_result = numerics_result.model_copy(update={"checks": (*numerics_result.checks, *checks)})
@@ -280,6 +282,7 @@ def _judge_edit(trials: Trials, plan: TrialPlan, timeout: float, tell: Tell) -> 
         together=all(result.together for result in results),
         numerics=numerics_result,
         sign=sign,
+        notes=graded_steps.describe_edit_numbers(numbers, graded) if len(results) > 1 else (),
         closed=this_minute(),
     )
 
@@ -320,15 +323,19 @@ def _compare_numerics(
 
 
 def _time_edit(
-    trials: Trials, original: ProgramForm, edited: ProgramForm, plan: TrialPlan, tell: Tell
+    trials: Trials, original: ProgramForm, edited: ProgramForm, plan: TrialPlan, tell: Tell, numbers: Sequence[int]
 ) -> list[PairResult]:
-    """Time both sides in fresh processes; repeat in others unless the first pair clearly shows no gain."""
+    """Time both sides in fresh processes; repeat in others unless the first pair clearly shows no gain.
+
+    Those others are graded at the numbers of the edit, too.
+    """
     trial_files.refuse_newer_edit(trials, plan)
     results = [pair_timing.time_pair(original, edited, tell=tell)]
     if not core.shows_no_gain(results[0].comparison, plan.slower):
         trial_files.refuse_newer_edit(trials, plan)
         tell("timing again, in fresh processes")
-        results.append(pair_timing.time_pair(original, edited, tell=tell))
+        steps = graded_steps.surrounding_steps(numbers)
+        results.append(pair_timing.time_pair(original, edited, tell=tell, numbers=steps))
     return results
 
 

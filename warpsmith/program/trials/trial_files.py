@@ -112,6 +112,16 @@ def snapshot_edit(trials: Trials, plan: TrialPlan) -> TrialPlan:
     )
 
 
+def read_edit(trials: Trials, plan: TrialPlan) -> list[tuple[str, str]]:
+    """Return the text of each Python file of a judged edit, before and after."""
+    before, after = (copied_files(trials, plan, name) for name in (original_name, edited_name))
+    return [
+        (before[path].read_text(errors="replace") if path in before else "", copy.read_text(errors="replace"))
+        for path, copy in after.items()
+        if path.suffix == ".py"
+    ]
+
+
 def rehash_files(trials: Trials, plan: TrialPlan, field: str = "after") -> TrialPlan:
     """Return the plan with the present hashes of its files in `field`."""
     rehashed = tuple(
