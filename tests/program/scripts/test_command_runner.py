@@ -117,6 +117,74 @@ def test_a_call_of_generate_ends_a_step_and_gives_its_value(
             sampling.run(9)
 
 
+EVALUATE = """
+import torch
+model, warm_up = torch.nn.Linear(2, 2), 3
+for _ in range(warm_up):
+    pass
+right = 0
+with torch.inference_mode():
+    for n in range(4):
+        right += int(model(torch.full((1, 2), float(n)))[0].argmax())
+"""
+TRAINER = """
+from transformers.trainer import Trainer
+from transformers.training_args import TrainingArguments
+Trainer(TrainingArguments("out")).train()
+"""
+LIBRARY = """
+import os, torch
+class Trainer:
+    def __init__(self, settings):
+        self.settings = settings
+        os.makedirs(settings.output_dir, exist_ok=True)
+    def train(self):
+        model = torch.nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for n in range(9):
+            model(torch.ones(1, 2)).sum().backward()
+            optimizer.step()
+            if self.settings.save_strategy == "steps":
+                torch.save(model, f"{self.settings.output_dir}/{n}.pt")
+"""
+SETTINGS = """
+import dataclasses
+@dataclasses.dataclass
+class TrainingArguments:
+    output_dir: str
+    save_strategy: str = "steps"
+    def __post_init__(self):
+        pass
+"""
+
+
+def test_a_call_of_a_model_in_a_loop_ends_a_step(script: Callable[..., Program], tmp_path: Path) -> None:
+    with runner(script(EVALUATE), tmp_path) as evaluation:
+        evaluation.start()
+        values = evaluation.run(3).values
+        assert len({step["value"].norm for step in values}) == 3  # type: ignore[union-attr]
+        copy = tmp_path / ".copy"
+        copy.write_text(EVALUATE.replace("float(n)", "1.0"))
+    with runner(script("pass"), tmp_path, train=copy) as edited:
+        edited.start()
+        first, second = edited.run(2).values
+        assert first == second
+
+
+@pytest.mark.parametrize("writes", [(), ("out",)])
+def test_a_trainer_has_its_output_folder_elsewhere(
+    script: Callable[..., Program], tmp_path: Path, writes: tuple[str, ...]
+) -> None:
+    package = tmp_path / "transformers"
+    package.mkdir()
+    for name, text in (("__init__", ""), ("trainer", LIBRARY), ("training_args", SETTINGS)):
+        (package / f"{name}.py").write_text(text)
+    with runner(script(TRAINER, writes=writes), tmp_path) as training:
+        training.start()
+        training.run(3)
+    assert bool([*tmp_path.glob("out/*.pt")]) == (tmp_path / "out").exists() == bool(writes)
+
+
 DROPOUT = """
 import torch
 model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout(0.5))

@@ -60,6 +60,20 @@ while True:
 """
 ONE_NAME = "o = torch.optim.AdamW(model.parameters())\nfor n in range(9):\n    loss.backward()\n    o.step()\n"
 SAMPLE = "with torch.no_grad():\n    for k in range(3):\n        y = model.generate(x, 5)\n"
+EVALUATE = """from library import build_model, Timer
+tokenizer = AutoTokenizer.from_pretrained("x")
+m = Net().to(device).eval()
+criterion = nn.CrossEntropyLoss()
+def evaluate(loader):
+    for x, y in loader:
+        ids = tokenizer(x)
+        loss = criterion(m(ids), y)
+for n in range(3):
+    blocks = build_model(n)
+    evaluate(loader)
+"""
+BEHIND_TRAINER = "for x in held_out:\n    model(x)\ntrainer = Trainer(model)\ntrainer.train()\n"
+WRAPPED = "while True:\n    x = self.net.predict(x)\n"
 BY_HAND = "def step():\n    loss.backward()\nfor n in range(9):\n    step()\n"
 STEPS = """def train():
     for batch in loader:
@@ -86,6 +100,9 @@ model.train()
         (SHORT_NAMES, 7, "optimizer", 6, False, ()),
         (ONE_NAME, 2, "optimizer", 4, False, ()),
         (SAMPLE, 2, "generate", 3, False, ()),
+        (EVALUATE, 6, "forward", 8, False, ("evaluate",)),
+        (BEHIND_TRAINER, 4, "library", 4, False, ()),
+        (WRAPPED, 1, "forward", 2, False, ()),
         (BY_HAND, 3, "backward", 2, False, ()),
     ],
 )
@@ -100,7 +117,14 @@ def test_the_loop_is_found_by_its_line(
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("text", [STEPS, "def f(:\n", "for x in xs:\n    scheduler.step()\n", ""])
+@pytest.mark.parametrize(
+    "text",
+    [
+        STEPS, "def f(:\n", "for x in xs:\n    scheduler.step()\n", "",
+        "def build_model(n): pass\nfor n in range(3):\n    build_model(n)\n",
+        "for model in models:\n    model(x)\n",
+    ],
+)  # fmt: skip
 def test_functions_that_nothing_calls_are_no_script(tmp_path: Path, text: str) -> None:
     (tmp_path / "train.py").write_text(text)
     assert find_script_loop(tmp_path / "train.py") is None
@@ -114,6 +138,7 @@ def test_functions_that_nothing_calls_are_no_script(tmp_path: Path, text: str) -
         (HUGGING, "main", r"`main` of .*train.py is no step"),
         (ACCELERATE, None, r"or give --step NAME"),
         (SAMPLE, None, r"line 2 generates by"),
+        (EVALUATE, None, r"line 6 computes by `m\(ids\)` \(line 8\)"),
     ],
 )
 def test_a_script_in_place_of_a_step_is_refused_unread(
@@ -130,5 +155,7 @@ def test_a_script_in_place_of_a_step_is_refused_unread(
 def test_a_step_beside_a_guarded_loop_is_none_of_it(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TITAN + "\ndef step():\n    pass\n")
     refuse_script(str(tmp_path / "train.py"), "step", ())
+    (tmp_path / "steps.py").write_text(EVALUATE)
+    refuse_script(str(tmp_path / "steps.py"), "evaluate", ())
     refuse_script("absent.py", "step", ())
     refuse_script("pkg.train", None, ())

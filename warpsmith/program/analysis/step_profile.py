@@ -39,8 +39,8 @@ class StepProfile:
     """All ranks of the program; None if it has only one."""
 
     def command(self, *verb: str, options: tuple[str, ...] = ()) -> str:
-        """Format a Warpsmith command on the program; a script that runs as it is has no step for it."""
-        if self.program[0] == "--command":
+        """Format a Warpsmith command on the program; a script that runs as it is has no step to capture."""
+        if self.program[0] == "--command" and verb[0] == "graph":
             return f"`{shlex.join(('warpsmith', *verb, *options))}` on a file with this step as a function"
         args = ("--", *self.args) if self.args else ()
         return f"`{shlex.join(('warpsmith', *verb, *self.program, *options, *args))}`"

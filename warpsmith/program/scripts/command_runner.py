@@ -94,7 +94,7 @@ class CommandRunner(Runner):
 
     def _start_command(self, address: str) -> None:
         program = self.program
-        loop = find_script_loop(program.path)
+        loop = find_script_loop(Path(self._original.get(str(program.path), program.path)))
         settings = self._file("settings", ".json")
         settings.write_text(
             json.dumps(

@@ -1,6 +1,6 @@
 """In the processes of a command: what is set up before the script runs, and the script's own text.
 
-Python runs the script from here, so that its text may be a copy's, and so that calls of `generate` are marked.
+Python runs the script from here, so that its text may be a copy's, and so that calls of a model are marked.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any
 from warpsmith.program.process.originals import OriginalsFinder
 from warpsmith.program.scripts import script_loop
 from warpsmith.program.scripts.script_steps import ScriptSteps
+from warpsmith.program.scripts.trainer_folder import TrainerFolderFinder
 from warpsmith.program.scripts.write_guard import WriteGuard
 
 _MARK, _START = "__warpsmith_step__", "__warpsmith_start__"
@@ -35,6 +36,8 @@ def prepare_process(settings: Mapping[str, Any]) -> Callable[[], None]:
     steps = ScriptSteps(settings)
     sys.path_hooks.insert(0, functools.partial(_ScriptImporter, steps, copies))
     guard.install()
+    if steps.work == "library":
+        sys.meta_path.insert(0, TrainerFolderFinder(guard, settings["stacks"]))
 
     def prepare_torch() -> None:
         steps.prepare_torch()
@@ -76,7 +79,7 @@ class _ScriptImporter:
         sys.path[:] = [folder if entry == self._entry else entry for entry in sys.path]
         tree = ast.parse(self._text.read_bytes(), str(self._steps.path))
         setattr(builtins, _MARK, self._mark)
-        for call in script_loop.list_generate_calls(tree) if self._steps.marks_generate else ():
+        for call in script_loop.list_step_calls(tree, self._steps.work):
             inner = ast.Call(call.func, call.args, call.keywords)
             call.func, call.keywords = ast.Name(_MARK, ast.Load()), []
             call.args = [ast.Lambda(_NO_ARGUMENTS, ast.copy_location(inner, call))]

@@ -1,4 +1,4 @@
-"""The loop of a script that trains or generates, read from its source: nothing is imported or run.
+"""The loop of a script that trains, generates or calls a model, read from its source: nothing is imported or run.
 
 This file imports only Python's library: a shell command's process loads it where Warpsmith is not installed.
 """
@@ -12,13 +12,27 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-Work = Literal["optimizer", "library", "backward", "generate"]
-"""Kind of call that ends a step: `library` is a call that runs the whole loop, as `Trainer.train`."""
+Work = Literal["optimizer", "library", "backward", "generate", "forward"]
+"""Kind of call that ends a step: `library` is a call that runs the whole loop, as `Trainer.train`; `forward` is a
+call of a model, as in an evaluation."""
 
-_ORDER: tuple[Work, ...] = ("optimizer", "library", "backward", "generate")
+_ORDER: tuple[Work, ...] = ("optimizer", "library", "backward", "generate", "forward")
 _OPTIMIZERS = re.compile(r"optim|\bopt|opt\b|scaler|engine|adam|\bsgd|muon", re.IGNORECASE)
 _TRAINERS = re.compile(r"trainer", re.IGNORECASE)
 _GENERATORS = re.compile(r"model|pipe|llm|gpt|net|self", re.IGNORECASE)
+_MODELS = re.compile(
+    r"(^|_)(model|net|network|gpt|llm|pipe|pipeline|encoder|decoder|classifier|compiled)\d*$", re.IGNORECASE
+)
+_FORWARDS = {"forward", "predict", "encode", "transcribe"}
+"""Methods of a model, or of what wraps one, that compute its outputs."""
+
+_MAKERS = re.compile(r"from_pretrained|compile|pipeline|[A-Z]")
+"""Functions and classes whose results are models if something calls them, but for those of `_NO_MODELS`."""
+
+_NO_MODELS = re.compile(r"tok|process|loss|crit|metric|transform|schedul|extract|collat", re.IGNORECASE)
+_MOVES = {"to", "eval", "cuda", "cpu", "half", "bfloat16", "float"}
+"""Methods that return the model itself."""
+
 _MOST = 60
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -52,9 +66,15 @@ def find_script_loop(path: Path) -> ScriptLoop | None:
     return _ParsedScript(tree).find_loop()
 
 
-def list_generate_calls(tree: ast.AST) -> list[ast.Call]:
-    """List the calls of a model's `generate`."""
-    return [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _call_work(node) == "generate"]
+def list_step_calls(tree: ast.Module, work: Work) -> list[ast.Call]:
+    """List the calls that end steps where a call does so: each `generate`, or the loop's call of its model."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    if work == "generate":
+        return [call for call in calls if _call_work(call) == work]
+    loop = _ParsedScript(tree).find_loop()
+    if work != "forward" or loop is None or loop.work != work:
+        return []
+    return [call for call in calls if call.lineno == loop.call_line and _shorten(call) == loop.call][:1]
 
 
 class _ParsedScript:
@@ -67,6 +87,10 @@ class _ParsedScript:
         self._functions = {node.name: node for node in tree.body if isinstance(node, _Function)}
         own = {kind.name for kind in classes}
         makers = list(_assigned_calls(tree))
+        self._models = {
+            name for name, maker in makers if _MAKERS.match(maker) and not _NO_MODELS.search(f"{name} {maker}")
+        }
+        self._no_models = {*self._functions, *own, *_imported_names(tree)}
         self._instances = {"self", "cls", *(name for name, maker in makers if maker in own)}
         self._trainers = {name for name, maker in makers if maker.endswith("Trainer")}
         self._optimizers = {name for name, maker in makers if _OPTIMIZERS.search(maker)}
@@ -98,8 +122,8 @@ class _ParsedScript:
         if not any(loop and loop.work in ("optimizer", "backward") for loop in described):
             for function in self._called_functions(calls, self._searched):
                 described.append(self._search(function.body, (*functions, function.name)))
-        if not any(described):
-            described = [
+        if not any(loop and loop.work != "forward" for loop in described):
+            described += [
                 ScriptLoop(call.lineno, "library", _shorten(call), call.lineno, False, functions)
                 for call in calls
                 if self._work_of(call) == "library"
@@ -152,7 +176,14 @@ class _ParsedScript:
         function = call.func
         if isinstance(function, ast.Attribute) and function.attr == "step":
             return "optimizer" if _last_name(function.value) in self._optimizers else _call_work(call)
-        return _call_work(call)
+        return _call_work(call) or ("forward" if self._calls_model(function) else None)
+
+    def _calls_model(self, function: ast.expr) -> bool:
+        """Tell whether what is called is a model, or a method of one that computes its outputs."""
+        if isinstance(function, ast.Attribute) and function.attr in _FORWARDS:
+            function = function.value
+        name = _last_name(function)
+        return name in self._models or (name not in self._no_models and bool(_MODELS.search(name)))
 
 
 def _call_work(call: ast.Call) -> Work | None:
@@ -184,11 +215,9 @@ def _is_main_guard(node: ast.AST) -> bool:
 
 
 def _is_of(call: ast.Call, names: set[str]) -> bool:
-    """Tell whether a method is called on a loop's variable: `for optimizer in optimizers: optimizer.step()`."""
-    function = call.func
-    return (
-        isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id in names
-    )
+    """Tell whether a loop's variable or its method is called: `for optimizer in optimizers: optimizer.step()`."""
+    function = call.func.value if isinstance(call.func, ast.Attribute) else call.func
+    return isinstance(function, ast.Name) and function.id in names
 
 
 def _assigned_calls(tree: ast.AST) -> Iterator[tuple[str, str]]:
@@ -202,8 +231,20 @@ def _assigned_calls(tree: ast.AST) -> Iterator[tuple[str, str]]:
             else []
         )
         if targets and isinstance(node.value, ast.Call):  # type: ignore[attr-defined]
-            maker = _last_name(node.value.func)  # type: ignore[attr-defined]
+            maker = _last_name(_unmoved(node.value).func)  # type: ignore[attr-defined]
             yield from ((target.id, maker) for target in targets if isinstance(target, ast.Name))
+
+
+def _unmoved(call: ast.Call) -> ast.Call:
+    """Return the call that made what a chain such as `Net().to(device).eval()` returns."""
+    while isinstance(call.func, ast.Attribute) and call.func.attr in _MOVES and isinstance(call.func.value, ast.Call):
+        call = call.func.value
+    return call
+
+
+def _imported_names(tree: ast.AST) -> set[str]:
+    imports = (node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
+    return {alias.asname or alias.name for node in imports for alias in node.names}
 
 
 def _shorten(call: ast.Call) -> str:

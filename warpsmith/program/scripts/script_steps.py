@@ -1,7 +1,7 @@
 """In the processes of a command: the script as it is, which waits for a request where one of its steps ends.
 
 The script does not know of this. A step ends when its optimizer has stepped, or else its backward pass or its call
-of `generate`. There the work of a request goes on until it needs another step.
+of a model. There the work of a request goes on until it needs another step.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from warpsmith.lab.workers.channel import Channel, ChannelClosed, Message
 from warpsmith.program.process import gather, serve
 from warpsmith.program.process.loaded_program import ProgramRefused
+from warpsmith.program.scripts.script_loop import Work
 
 if TYPE_CHECKING:
     from torch import nn
@@ -57,9 +58,10 @@ class ScriptSteps:
         return sys.modules["__main__"]
 
     @property
-    def marks_generate(self) -> bool:
-        """True if calls of `generate` end the steps."""
-        return bool(self._settings["work"] == "generate")
+    def work(self) -> Work:
+        """Kind of call that ends the steps."""
+        work: Work = self._settings["work"]
+        return work
 
     def step(self) -> object:
         """Refuse: only the script itself runs its steps."""
@@ -94,9 +96,9 @@ class ScriptSteps:
             sys.excepthook = functools.partial(self._report_failure, os.getpid())
         if "numpy" in sys.modules:
             sys.modules["numpy"].random.seed(self.seed % 2**32)
-        if not self.marks_generate:
+        if self.work not in ("generate", "forward"):
             self._watch_backward()
-        if self._settings["work"] in ("optimizer", "library"):
+        if self.work in ("optimizer", "library"):
             self._watch_optimizers()
 
     def mark_step(self, marker: object, call: Callable[[], Any], *, returns: bool = False) -> Any:  # noqa: ANN401
@@ -205,13 +207,13 @@ class ScriptSteps:
         def backward(tensors: Any, *args: Any, **options: Any) -> None:  # noqa: ANN401 - PyTorch's
             roots = (tensors,) if isinstance(tensors, torch.Tensor) else tuple(tensors)
             self._losses += [root.detach().clone() for root in roots if root.numel() == 1]
-            if self._settings["work"] == "backward":
+            if self.work == "backward":
                 self.mark_step(original, lambda: original(tensors, *args, **options))
             else:
                 original(tensors, *args, **options)
 
         torch.autograd.backward = backward
-        if self._settings["work"] != "backward":
+        if self.work != "backward":
             return
         method: Any = torch.Tensor.backward
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from warpsmith.errors import Misuse
 from warpsmith.program.scripts.script_loop import ScriptLoop, find_script_loop
 
+_VERBS = {"generate": "generates", "forward": "computes"}
+
 
 def refuse_script(file: str | None, step: str | None, args: Sequence[str]) -> None:
     """Refuse a Python file whose loop would run; the file is only read.
@@ -19,20 +21,20 @@ def refuse_script(file: str | None, step: str | None, args: Sequence[str]) -> No
     """
     path = Path(file or "")
     loop = find_script_loop(path) if path.suffix == ".py" else None
-    if file is None or loop is None:
-        return
+    if file is None or loop is None or (loop.work == "forward" and step):
+        return  # a step may call a model in a loop, and a file may warm one up
     command = shlex.join(["python", file, *args])
     remedy = f"run it as it is: warpsmith program analyze --command {shlex.quote(command)}"
-    if not loop.guarded:
+    if not loop.guarded and loop.work != "forward":
         raise Misuse(f"{file} would train when it is imported: {_describe(loop)}; {remedy}")
     if step is None:
-        raise Misuse(f"{file} has a loop of its own: {_describe(loop)}; {remedy} or give --step NAME.")
+        raise Misuse(f"{file} has a loop of its own: {_describe(loop)}; {remedy}, or give --step NAME.")
     if step in loop.functions:
         raise Misuse(f"`{step}` of {file} is no step but all of them: {_describe(loop)}; {remedy}")
 
 
 def _describe(loop: ScriptLoop) -> str:
-    verb = "generates" if loop.work == "generate" else "trains"
     if loop.work == "library":
-        return f"line {loop.line} {verb} with `{loop.call}`"
+        return f"line {loop.line} trains with `{loop.call}`"
+    verb = _VERBS.get(loop.work, "trains")
     return f"the loop at line {loop.line} {verb} by `{loop.call}` (line {loop.call_line})"

@@ -58,6 +58,11 @@ class WriteGuard:
 
         torch.save = save
 
+    def refuses(self, path: str) -> bool:
+        """Tell whether a write of this path is refused."""
+        name = os.path.abspath(path)  # noqa: PTH100 - each import passes here
+        return self._is_below(name) and not self._may_write(name)
+
     def _audit(self, event: str, args: tuple[Any, ...]) -> None:
         if event == "open":
             path, _, flags = args
@@ -74,8 +79,8 @@ class WriteGuard:
     def _refuse(self, path: object) -> None:
         if not isinstance(path, str | bytes | os.PathLike) or self._reports:
             return
-        name = os.path.abspath(os.fsdecode(path))  # noqa: PTH100 - the same
-        if not self._is_below(name) or self._may_write(name):
+        name = os.path.abspath(os.fsdecode(path))  # noqa: PTH100 - each import passes here
+        if not self.refuses(name):
             return
         self._reports = True
         if not self._report.exists():
