@@ -67,12 +67,12 @@ def read_changed_numbers(before: str, after: str) -> frozenset[Number]:
         old, new = ast.parse(before), ast.parse(after)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return frozenset()
-    known, reader = Counter(map(_statement_key, _statements(old))), _PythonReader(new)
+    old_statements, reader = Counter(map(_statement_key, _statements(old))), _PythonReader(new)
     numbers: set[Number] = set()
     for statement in _statements(new):
         key = _statement_key(statement)
-        known[key] -= 1
-        if known[key] < 0:
+        old_statements[key] -= 1
+        if old_statements[key] < 0:
             expressions = [node for part in _head(statement) for node in ast.walk(part)]
             numbers.update(n for node in expressions if isinstance(node, ast.expr) for n in reader.numbers(node))
     return frozenset(abs(number) for number in numbers if math.isfinite(number))

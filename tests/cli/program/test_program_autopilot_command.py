@@ -119,6 +119,11 @@ def test_a_kept_kernel_ends_with_the_step_before_and_after(called, capsys):
     assert "4.00 ms -> 3.30 ms, 1.200x [1.100, 1.300]" in capsys.readouterr().out
 
 
+def test_without_a_designer_the_message_names_the_dry_run(called, capsys):
+    assert called() == 2
+    assert "--dry-run" in capsys.readouterr().err
+
+
 def test_a_dry_run_makes_nothing_and_needs_no_designer(called, capsys):
     assert called("--dry-run") == 0
     assert called.box.makers == []

@@ -90,6 +90,15 @@ def test_a_plan_takes_the_largest_regions_that_are_due(here):
     assert [region.digest for region in prepared(here, most=1).plan.regions] == ["12ab"]
 
 
+def test_a_step_that_compiles_nothing_has_an_analysis(here, monkeypatch):
+    def list_regions(*_: Any, **__: Any) -> StepRegions:
+        raise Misuse("train.py: the step compiles no graph.")
+
+    monkeypatch.setattr(survey, "list_regions", list_regions)
+    with pytest.raises(Misuse, match=r"compiles no graph\..*program next train\.train_step"):
+        prepared(here)
+
+
 def test_an_unfinished_plan_goes_on_while_the_file_is_the_same(here):
     finish(here, prepared(here).plan, _12ab="refused")
     again = prepared(here)

@@ -12,6 +12,7 @@ from warpsmith.program.process.program import resolve_step_program
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "work" / "inner").mkdir(parents=True)
     (tmp_path / "train.py").write_text("raise SystemExit('nobody may run this')\n")
+    (tmp_path / "steps.py").write_text("def f():\n    pass\n\ndef g(x):\n    pass\n")
     (tmp_path / "notes.txt").write_text("no program\n")
     for path in ("work/__init__.py", "work/inner/__init__.py", "work/inner/train.py"):
         (tmp_path / path).write_text("raise SystemExit('nobody may run this')\n")
@@ -47,6 +48,7 @@ def test_a_command_is_a_program_without_a_step(here: Path) -> None:
     ("text", "step", "options", "error", "says"),
     [
         ("train.py", None, {}, Misuse, "which callable is one step"),
+        ("steps.py", None, {}, Misuse, "it has f, g\\."),
         ("train.py", "a.b", {}, Misuse, "bare name"),
         ("train.py", "step", {"setup": "1st"}, Misuse, "--setup 1st"),
         (None, None, {}, Misuse, "Give a Python file"),

@@ -175,6 +175,21 @@ def test_the_first_cause_counts_and_not_what_others_missed(
     assert (first and first.rank) == rank
 
 
+@pytest.mark.parametrize(
+    ("answers", "waits"),
+    [
+        ({0: failed(1.0, LOST)}, True),
+        ({0: failed(1.0, LOST), 2: OK}, True),
+        ({0: failed(1.0)}, False),
+        ({1: None}, False),
+    ],
+)
+def test_the_rank_that_others_missed_is_waited_for(
+    answers: dict[int, dict[str, object] | None], waits: bool
+) -> None:
+    assert rank_failures.only_misses_peers(answers) == waits
+
+
 def test_of_ranks_that_ended_silently_the_launcher_names_the_first(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("E1126 api.py:986] failed (exitcode: -11) local_rank: 1 (pid: 5) of binary: python\n")

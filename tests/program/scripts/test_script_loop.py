@@ -149,6 +149,8 @@ def test_a_script_in_place_of_a_step_is_refused_unread(
     with pytest.raises(Misuse, match=says) as refused:
         refuse_script(str(path), step, ("--max_iters", "20"))
     assert f"warpsmith program analyze --command 'python {path} --max_iters 20'" in str(refused.value)
+    with pytest.raises(Misuse, match="program autopilot --command"):
+        refuse_script(str(path), step, (), "autopilot")
     assert "\n" not in str(refused.value)
 
 

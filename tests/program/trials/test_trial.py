@@ -146,7 +146,9 @@ def test_what_is_wrong_or_no_faster_is_restored(here: Project, edits: list[tuple
 
 
 @pytest.mark.parametrize("together", [True, False])
-@pytest.mark.parametrize("condition", ["model.calls <= 700", "model.calls // 7 < 100", "(model.calls - 700) * 9 < 0"])
+@pytest.mark.parametrize(
+    "condition", ["model.calls <= 700", "model.calls // 7 < 100", "(model.calls - 700) * 9 < 0"]
+)
 def test_training_that_stops_long_after_the_timed_steps(
     here: Project, monkeypatch: pytest.MonkeyPatch, condition: str, together: bool
 ) -> None:

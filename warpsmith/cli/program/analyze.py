@@ -37,8 +37,10 @@ def resolve_program(
     arguments: list[str] | None = None,
     command: str | None = None,
     writes: list[str] | None = None,
+    *,
+    verb: str = "analyze",
 ) -> Program:
-    """Return the program that the arguments of a command name.
+    """Return the program that the arguments of a command name; `verb` is a command that takes scripts as they are.
 
     Raises:
         Misuse: they name none, or a script that would train where a step is wanted; nothing was imported.
@@ -48,7 +50,7 @@ def resolve_program(
     from warpsmith.program.scripts import step_refusal
 
     if command is None:
-        step_refusal.refuse_script(path, step, arguments or ())
+        step_refusal.refuse_script(path, step, arguments or (), verb)
     return resolve_step_program(
         path, step, setup=setup, args=arguments or (), command=command, writes=writes or ()
     )  # fmt: skip

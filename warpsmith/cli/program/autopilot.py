@@ -76,7 +76,7 @@ def autopilot_command(
 
     current_project = project.find_project()
     resolved = program.require_script(
-        program.resolve_program(program_path, step, setup, arguments, command, writes)
+        program.resolve_program(program_path, step, setup, arguments, command, writes, verb="autopilot")
     )
     name = designer or ("none" if dry_run and not (drafts or recording) else _default(recording, drafts))
     if name != "none":
@@ -121,8 +121,12 @@ def register(_root: typer.Typer) -> None:
 
 def _default(recording: Path | None, drafts: Path | None) -> str:
     from warpsmith.cli.campaign import designers
+    from warpsmith.errors import Misuse
 
-    return designers.default_designer(recording, drafts)
+    try:
+        return designers.default_designer(recording, drafts)
+    except Misuse as error:
+        raise Misuse(f"{error} `--dry-run` prints the plan alone.") from error
 
 
 def _kernel_maker(

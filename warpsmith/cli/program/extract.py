@@ -59,7 +59,7 @@ def extract_command(
 
     current_project = project.find_project()
     resolved = program.require_script(
-        program.resolve_program(program_path, step, setup, arguments, command, writes)
+        program.resolve_program(program_path, step, setup, arguments, command, writes, verb="extract")
     )
     if sum(map(bool, (op, kernel, region))) > 1:
         raise Misuse("Give one of --op, --kernel and --region, not several.")

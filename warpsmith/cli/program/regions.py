@@ -41,7 +41,7 @@ def regions_command(
 
     current_project = project.find_project()
     resolved = program.require_script(
-        program.resolve_program(program_path, step, setup, arguments, command, writes)
+        program.resolve_program(program_path, step, setup, arguments, command, writes, verb="regions")
     )
     with console.progress() as tell:
         regions = survey.list_regions(current_project, resolved, tell, seed=seed, timeout=timeout)

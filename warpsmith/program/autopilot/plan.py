@@ -133,7 +133,10 @@ def _list_regions(
         state = next_action.read_program_state(project, state.name)
     if state.analysis is not None and state.analysis.broken:
         raise SolutionFailed(f"{program.label}: a step returns NaN or infinity; fix that before kernels are made.")
-    return state, survey.list_regions(project, program, tell, timeout=timeout)
+    try:
+        return state, survey.list_regions(project, program, tell, timeout=timeout)
+    except Misuse as error:
+        raise Misuse(f"{error} `warpsmith program next {state.name}` lists what else to try.") from error
 
 
 def _make_plan(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import shlex
 import sys
 from collections.abc import Sequence
@@ -12,6 +13,8 @@ from pathlib import Path
 
 from warpsmith import project
 from warpsmith.errors import MissingInput, Misuse
+
+_MOST_NAMES = 12
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,11 @@ def resolve_step_program(
     if not text:
         raise Misuse("Give a Python file or module with --step NAME, or --command 'python train.py'.")
     if not step:
-        raise Misuse(f"{text}: which callable is one step? Give --step NAME, a module-level function of it.")
+        names = ", ".join(_list_functions(Path(text)))
+        raise Misuse(
+            f"{text}: which callable is one step? Give --step NAME, a module-level function of it"
+            f"{f': it has {names}' if names else ''}."
+        )
     for option, name in (("--step", step), ("--setup", setup or step)):
         if not name.isidentifier():
             raise Misuse(f"{option} {name}: give the bare name of a module-level callable of {text}.")
@@ -86,6 +93,15 @@ def resolve_step_program(
     if path.suffix == ".py" or path.exists():
         return Program(_resolve_file(path), step, setup, tuple(args))
     return Program(_resolve_module(text), step, setup, tuple(args), module=text)
+
+
+def _list_functions(path: Path) -> list[str]:
+    """Return the names of a file's module-level functions, without a run; empty if it does not parse."""
+    try:
+        body = ast.parse(path.read_bytes()).body if path.is_file() else []
+    except (OSError, SyntaxError, ValueError):
+        return []
+    return [node.name for node in body if isinstance(node, ast.FunctionDef)][:_MOST_NAMES]
 
 
 def find_script(command: str) -> Path | None:

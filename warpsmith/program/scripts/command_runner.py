@@ -28,7 +28,7 @@ from warpsmith.program.scripts.script_loop import find_script_loop
 _POLL_SECONDS = 0.05
 _END_SECONDS = 5.0
 _GRACE_SECONDS = 1.0
-"""Seconds in which a rank that failed before another may still say so."""
+"""Seconds in which a rank that failed before another may still say so; `_END_SECONDS` if it must have."""
 
 _STACK_SECONDS = 0.2
 """Seconds in which a rank writes where it is."""
@@ -220,9 +220,12 @@ class CommandRunner(Runner):
             self._watch()
         if all(answer and answer["ok"] for answer in answers.values()):
             return answers[0] or {}
-        grace = time.monotonic() + _GRACE_SECONDS
-        while time.monotonic() < grace and len(answers) < len(self._ranks):
-            self._collect_answers(answers, max(0.0, grace - time.monotonic()))
+        failed = time.monotonic()
+        while len(answers) < len(self._ranks):
+            grace = _END_SECONDS if rank_failures.only_misses_peers(answers) else _GRACE_SECONDS
+            if time.monotonic() >= failed + grace:
+                break
+            self._collect_answers(answers, failed + grace - time.monotonic())
         if len(answers) == len(self._ranks) and not any(answers.values()):
             raise ChannelClosed
         raise self._failure_error(answers, len(self._ranks), doing)

@@ -43,7 +43,7 @@ def first_rank_failure(answers: Mapping[int, Message | None], log: Path | None) 
     """
     failed = [(rank, answer) for rank, answer in answers.items() if answer is not None and not answer["ok"]]
     failed.sort(key=lambda item: item[1].get("time", 0.0))
-    causes = [item for item in failed if not _LOST_PEER.search(item[1]["message"])]
+    causes = [item for item in failed if not _misses_peer(item[1])]
     ended = [rank for rank, answer in answers.items() if answer is None]
     if causes:
         rank, first = causes[0]
@@ -52,6 +52,15 @@ def first_rank_failure(answers: Mapping[int, Message | None], log: Path | None) 
         logged = next((rank for rank in _logged_exit_codes(log) if rank in ended), ended[0])
         return RankFailure(logged, None, len(ended) == 1)
     return RankFailure(*failed[0], len(failed) == 1) if failed else None
+
+
+def only_misses_peers(answers: Mapping[int, Message | None]) -> bool:
+    """Tell whether those that failed so far did so because they miss another rank, which has said nothing yet."""
+    return all(answer is not None and (answer["ok"] or _misses_peer(answer)) for answer in answers.values())
+
+
+def _misses_peer(answer: Message) -> bool:
+    return bool(_LOST_PEER.search(answer["message"]))
 
 
 def failure_error(

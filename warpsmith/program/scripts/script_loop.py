@@ -237,8 +237,9 @@ def _assigned_calls(tree: ast.AST) -> Iterator[tuple[str, str]]:
 
 def _unmoved(call: ast.Call) -> ast.Call:
     """Return the call that made what a chain such as `Net().to(device).eval()` returns."""
-    while isinstance(call.func, ast.Attribute) and call.func.attr in _MOVES and isinstance(call.func.value, ast.Call):
-        call = call.func.value
+    function = call.func
+    while isinstance(function, ast.Attribute) and function.attr in _MOVES and isinstance(function.value, ast.Call):
+        call, function = function.value, function.value.func
     return call
 
 

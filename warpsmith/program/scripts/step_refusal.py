@@ -12,8 +12,14 @@ from warpsmith.program.scripts.script_loop import ScriptLoop, find_script_loop
 _VERBS = {"generate": "generates", "forward": "computes"}
 
 
-def refuse_script(file: str | None, step: str | None, args: Sequence[str]) -> None:
+def refuse_script(file: str | None, step: str | None, args: Sequence[str], verb: str = "analyze") -> None:
     """Refuse a Python file whose loop would run; the file is only read.
+
+    Args:
+        file: the file.
+        step: its step; None if none is named.
+        args: its arguments.
+        verb: command of `warpsmith program` that the message proposes.
 
     Raises:
         Misuse: importing the file runs its loop, or the step contains the loop, or no step is named and there is
@@ -24,7 +30,7 @@ def refuse_script(file: str | None, step: str | None, args: Sequence[str]) -> No
     if file is None or loop is None or (loop.work == "forward" and step):
         return  # a step may call a model in a loop, and a file may warm one up
     command = shlex.join(["python", file, *args])
-    remedy = f"run it as it is: warpsmith program analyze --command {shlex.quote(command)}"
+    remedy = f"run it as it is: warpsmith program {verb} --command {shlex.quote(command)}"
     if not loop.guarded and loop.work != "forward":
         raise Misuse(f"{file} would train when it is imported: {_describe(loop)}; {remedy}")
     if step is None:

@@ -95,7 +95,8 @@ def read_edit_numbers(files: Iterable[tuple[str, str]]) -> list[int]:
 
 def surrounding_steps(numbers: Iterable[int]) -> list[int]:
     """Return each number and its neighbours: a counter may begin at 0 or 1, and turn before or after a number."""
-    return sorted({step for number in numbers for step in (number - 1, number, number + 1) if step >= HORIZONS[-1]})
+    steps = {number + offset for number in numbers for offset in (-1, 0, 1)}
+    return sorted(step for step in steps if step >= HORIZONS[-1])
 
 
 def describe_edit_numbers(numbers: Sequence[int], pairs: Sequence[GradedPair]) -> tuple[str, ...]:
@@ -108,8 +109,8 @@ def describe_edit_numbers(numbers: Sequence[int], pairs: Sequence[GradedPair]) -
         notes.append(f"Numbers in the edit at which steps were graded: {', '.join(map(str, near))}.")
     if far:
         notes.append(
-            f"Numbers in the edit that no graded step reached: {', '.join(map(str, far))}. What it does from such a"
-            " step on was not seen."
+            f"Numbers in the edit that no graded step reached: {', '.join(map(str, far))}. What it does from such"
+            " a step on was not seen."
         )
     return tuple(notes)
 

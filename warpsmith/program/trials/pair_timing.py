@@ -88,8 +88,8 @@ def time_pair(
 ) -> PairResult:
     """Time both forms in fresh processes, in pairs of turns, until the interval is narrow enough.
 
-    If the two do not fit in memory together, processes take turns instead. Steps are graded at `numbers`, in order,
-    as far as they are soon reached.
+    If the two do not fit in memory together, processes take turns instead. Steps are graded at `numbers`, which
+    are in order, as far as they are soon reached.
 
     Raises:
         SolutionFailed, TimedOut, MachineLacks, Misuse: as `Runner`, of either side.
