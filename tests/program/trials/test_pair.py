@@ -11,6 +11,7 @@ from warpsmith.errors import MachineLacks
 from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.program.models import StepsRun
 from warpsmith.program.process.program import Program
+from warpsmith.program.scripts.command_runner import CommandEnded
 from warpsmith.program.trials import graded_steps, pair_timing
 from warpsmith.program.trials.pair_timing import ProgramForm
 
@@ -23,6 +24,7 @@ class Fake:
 
     alive = 0
     most = 2
+    length = 10**9
     log: list[tuple[str, int]] = []
     seconds: Mapping[str, Callable[[int], float]] = {}
 
@@ -42,6 +44,8 @@ class Fake:
             raise MachineLacks("the step runs out of memory")
 
     def run(self, count: int, *, values: bool = True) -> StepsRun:
+        if self.ran + count > self.length:
+            raise CommandEnded("it ended")
         if not values:
             Fake.log.append((self.side, count))
         took = sum(self.seconds[self.side](self.ran + n) for n in range(count))
@@ -60,7 +64,7 @@ class Fake:
 @pytest.fixture(autouse=True)
 def fakes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pair_timing, "open_runner", Fake)
-    Fake.alive, Fake.most, Fake.log = 0, 2, []
+    Fake.alive, Fake.most, Fake.log, Fake.length = 0, 2, [], 10**9
     Fake.seconds = {ORIGINAL: steady(0.010), "edited": steady(0.005)}
     monkeypatch.setattr(graded_steps, "draw_numbers", lambda *_: [])
 
@@ -174,3 +178,12 @@ def test_numbers_of_the_edit_are_graded_as_far_as_steps_reach(monkeypatch: pytes
     assert {9, 1000} <= {number for number, _, _ in result.graded} < {*range(999), 1000}
     for number, original, edited in result.graded:
         assert original.values == edited.values == {"value": float(number)}
+
+
+def test_what_was_graded_before_a_command_ends_counts(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(graded_steps, "draw_later_number", lambda first, _: first + 400)
+    Fake.length = 300
+    result = compare(150, 200)
+    assert result.comparison.pairs == BUDGET.rounds
+    assert result.original.warm_up + BUDGET.rounds * result.original.steps < 150
+    assert {150, 200} <= {number for number, _, _ in result.graded}

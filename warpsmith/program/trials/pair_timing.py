@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from math import ceil
@@ -172,12 +172,6 @@ class _TimedProcess:
         self.graded[number] = graded_steps.grade_step(self.runner)
         self.ran = number + 1
 
-    def grade_later(self, step_seconds: float) -> None:
-        """Grade the numbers that are left, as far as steps of this duration reach them in `EDIT_SECONDS`."""
-        last = self.ran + graded_steps.EDIT_SECONDS / step_seconds
-        while self.numbers and self.numbers[0] <= last:
-            self.grade(self.numbers.pop(0))
-
     def batches(self, count: int) -> None:
         """Time `count` batches."""
         for _ in range(count):
@@ -239,9 +233,19 @@ def _time_rounds(sides: list[_TimedProcess], budget: TimingBudget, begin: float,
     step_seconds = max(statistics.median(side.seconds) for side in sides)
     number = graded_steps.draw_later_number(sides[0].ran, step_seconds)
     tell("grading later steps")
-    for side in sides:
-        side.numbers = sorted({*side.numbers, number})
-        side.grade_later(step_seconds)
+    _grade_later(sides, {*sides[0].numbers, number}, step_seconds)
+
+
+def _grade_later(sides: Sequence[_TimedProcess], numbers: Iterable[int], step_seconds: float) -> None:
+    """Grade steps after the timed ones, as far as steps of this duration reach them in `EDIT_SECONDS`.
+
+    Both sides grade one before the next: a command may end.
+    """
+    last = sides[0].ran + graded_steps.EDIT_SECONDS / step_seconds
+    for number in sorted(numbers):
+        if number <= last:
+            for side in sides:
+                side.grade(number)
 
 
 def _drop_unpaired(sides: Sequence[_TimedProcess]) -> int:
@@ -275,7 +279,7 @@ def _time_in_turns(
                 side.numbers = sorted({*numbers, *edit_numbers}) if is_last else list(numbers)
                 timings[name] = _time_alone(side, budget, tell)
                 if is_last:
-                    side.grade_later(timings[name].seconds)
+                    _grade_later((side,), side.numbers, timings[name].seconds)
             graded[name] |= side.graded
             if not numbers:  # the later processes pass about as many steps as the first
                 timing_of_first = timings[name]
