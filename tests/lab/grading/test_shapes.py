@@ -28,6 +28,7 @@ def test_every_class_of_declared_shapes():
         tiny = [workload for workload in drawn if workload.name.startswith("tiny-")]
         assert len(tiny) == input_rules.TINY_SHAPES
         assert all(2 <= size < input_rules.TINY_SIZE for workload in tiny for size in workload.axes.values())
+        assert len(set(tiny[0].axes.values())) == 1  # inputs of other axes have one shape there
         for axis, other in (("rows", "cols"), ("cols", "rows")):
             (long,) = (workload for workload in drawn if workload.name.startswith(f"long-{axis}"))
             assert long.axes[axis] > longest[axis]
@@ -133,6 +134,23 @@ def test_a_far_shape_is_long_along_one_axis_and_small_otherwise():
     assert len(axes) == len(judged[0].axes)
 
 
+def test_empty_shapes_stand_beside_declared_odd_ones(workshop):
+    text = SQUARE.replace(
+        'Workload(name="large"', 'Workload(name="odd", axes={"n": 3}, set="odd"), Workload(name="large"'
+    )
+
+    def empty(text):
+        file = workshop.load("square", text)
+        judged = file.definition.select("representative")
+        small, _ = shapes.draw_judged_workloads(file, judged, interpreted=False, device="cpu")
+        return [workload.name for workload in small if not all(workload.axes.values())]
+
+    assert empty(text) == ["odd-empty-n"]
+    assert empty(text.replace('axes={"n": 3}', 'axes={"n": 0}')) == ["odd"]
+    assert empty(text.replace('flops="n",', 'flops="n", constraints=("n > 0",),')) == []
+    assert empty(text.replace("x * x", "x * x + 0 * x.amax()")) == []  # the reference cannot compute it
+
+
 def test_far_shapes_are_drawn_on_a_cpu_alone():
     file = load_definition(KERNELS / "rmsnorm" / "definition.py")
     judged = file.definition.select("representative")
@@ -154,6 +172,25 @@ def test_some_shares_are_near_one():
     near = {shapes._draw_special_number(0.05, 1.0, Random(seed)) for seed in range(400)} - {None, 0.05, 1.0}
     assert len(near) == input_rules.NEAR_ONE_BITS
     assert max(near) == 1 - 2.0**-input_rules.NEAR_ONE_BITS
+
+
+def test_wide_numbers_are_drawn_near_their_ends_and_zero(workshop):
+    text = SQUARE.replace(
+        'inputs={"x": TensorSpec(shape=("n",))}',
+        'inputs={"x": TensorSpec(shape=("n",)), "w": ScalarSpec(type="int", value=64, between=(1, 1 << 20)), '
+        '"s": ScalarSpec(value=0.5, between=(-4, 4)), '
+        '"big": ScalarSpec(type="int", value=1, between=(0, 1 << 62))}',
+    ).replace("def reference(x)", "def reference(x, w, s, big)")
+    file = workshop.load("square", text)
+    drawn = [shapes.vary_scalars(file, file.definition.workloads[0]).scalars for _ in range(400)]
+    widths, factors = [each["w"] for each in drawn], [each["s"] for each in drawn]
+    assert 1 <= min(widths) <= max(widths) <= 1 << 20
+    assert sum(1 < width < 1000 for width in widths) > 30
+    assert sum((1 << 20) - 1000 < width < 1 << 20 for width in widths) > 5
+    assert sum(width > 2000 for width in widths) > 150
+    assert -4 <= min(factors) <= max(factors) <= 4
+    assert sum(0 < abs(factor) < 0.01 for factor in factors) > 15
+    assert all(0 <= each["big"] <= 1 << 62 for each in drawn)
 
 
 def test_a_size_in_the_middle_is_neither_small_nor_declared():

@@ -28,8 +28,7 @@ def derive_odd_workloads(file: DefinitionFile) -> list[Workload]:
         resize(smallest, f"odd-{name}", dict.fromkeys(variable, size))
         for name, size in input_rules.ODD_SIZES.items()
     ]
-    primes = dict.fromkeys(variable, input_rules.ODD_SIZES["primes"])
-    empty = [resize(smallest, f"odd-empty-{axis}"[:80], {**primes, axis: 0}) for axis in variable]
+    empty = _resize_to_nothing(smallest, variable)
     empty = [empty[0], *(workload for workload in empty[1:] if _has_no_results(file, workload))]
     for dtype in sorted({workload.dtype for workload in file.definition.workloads} - {smallest.dtype}):
         for first, kinds in ((workloads[0], workloads), (empty[0], empty)):
@@ -39,6 +38,26 @@ def derive_odd_workloads(file: DefinitionFile) -> list[Workload]:
         return [*workloads, *(workload for workload in empty if free_axes.reference_holds(file, workload))]
     fitting = [free_axes.fit_workload(file, smallest, workload) for workload in (*workloads, *empty)]
     return [workload for workload in fitting if workload]
+
+
+def derive_empty_workloads(file: DefinitionFile) -> list[Workload]:
+    """Return workloads without results, for a definition that declares odd ones and none without elements.
+
+    There is one along each axis that callers may choose and without which no result is left, if the reference can
+    compute it. Such a promise as `rows > 0` binds the axis.
+    """
+    if not all(all(workload.axes.values()) for workload in file.definition.workloads):
+        return []
+    smallest = min(file.definition.select("representative"), key=file.definition.elements)
+    empty = _resize_to_nothing(smallest, free_axes.drawable_axes(file))
+    empty = [workload for workload in empty if _has_no_results(file, workload)]
+    return [workload for workload in empty if free_axes.reference_holds(file, workload)]
+
+
+def _resize_to_nothing(workload: Workload, axes: Sequence[str]) -> list[Workload]:
+    """Return the workload without elements along each of some axes, which are small otherwise."""
+    primes = dict.fromkeys(axes, input_rules.ODD_SIZES["primes"])
+    return [resize(workload, f"odd-empty-{axis}"[:80], {**primes, axis: 0}) for axis in axes]
 
 
 def _has_no_results(file: DefinitionFile, workload: Workload) -> bool:

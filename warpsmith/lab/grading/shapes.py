@@ -25,6 +25,9 @@ _EVEN = 0.5
 _ROW = "all"
 """Stands for all axes but the last: a single row."""
 
+_SQUARE = "0"
+"""Number of the tiny shape with the same size along each axis, so that inputs of different axes may be one."""
+
 Sizes = dict[str, int]
 """Axis to its size."""
 
@@ -46,7 +49,8 @@ def draw_judged_workloads(
     These are the odd ones, declared or derived, with those that are drawn beside them; and the drawn ones between
     and beyond the timed ones, of some of which rows are sampled. Arguments as in `draw_class_workloads`.
     """
-    declared = file.definition.select("odd") or odd.derive_odd_workloads(file)
+    declared = file.definition.select("odd")
+    declared = [*declared, *odd.derive_empty_workloads(file)] if declared else odd.derive_odd_workloads(file)
     near = odd.draw_near_workloads(file, interpreted=interpreted, device=device)
     small = [*declared, *near, *draw_class_workloads(file, timed, interpreted=interpreted, device=device)]
     if interpreted:
@@ -297,7 +301,7 @@ def _draw_sizes(
                 tiny, longest, int(along), chance
             )
         case "tiny":
-            return tiny
+            return dict.fromkeys(longest, tiny[first]) if along == _SQUARE else tiny
         case "long":
             length = int(longest[along] * chance.uniform(*factors[along])) + chance.randrange(1, input_rules.TILE)
             return {**tiny, along: length}
@@ -364,7 +368,9 @@ def _vary_scalars(file: DefinitionFile, workload: Workload, chance: random.Rando
             if file.inputs is not None and file.definition.scalar_inputs[name].between is None:
                 continue
             special = _draw_special_number(int(least), int(most), chance)
-            varied[name] = chance.randint(int(least), int(most)) if special is None else int(special)
+            if special is None:
+                special = _draw_integer(file, workload, int(least), int(most), chance)
+            varied[name] = min(max(round(special), int(least)), int(most))  # floats are too coarse for some
         else:
             varied[name] = _draw_between(least, most, chance)
     return workload.model_copy(update={"scalars": {**workload.scalars, **varied}})
@@ -384,5 +390,27 @@ def _draw_between(least: float, most: float, chance: random.Random) -> float:
     if (special := _draw_special_number(least, most, chance)) is not None:
         return special
     if least * most <= 0:
+        if least < most and chance.random() < input_rules.WIDE_NUMBERS:
+            return _draw_near_end(least, most, (most - least) / input_rules.WIDE_SPAN, chance)
         return chance.uniform(least, most)
     return least * math.exp(math.log(most / least) * chance.random())
+
+
+def _draw_near_end(least: float, most: float, step: float, chance: random.Random) -> float:
+    """Draw a number at a distance from zero, or from an end of its range, that is drawn by its logarithm from a
+    step on; it may be the end itself."""
+    origin = chance.choice((least, most, *((0.0, 0.0) if least < 0 < most else ())))
+    direction = chance.choice([way for way in (-1, 1) if least <= origin + way * step <= most] or [0])
+    room = (most - origin if direction > 0 else origin - least) / step
+    distance = float((room + 1) ** chance.random() - 1)
+    return float(origin + direction * step * distance)
+
+
+def _draw_integer(file: DefinitionFile, workload: Workload, least: int, most: int, chance: random.Random) -> float:
+    """Draw an integer: any of its range, one near an end, or one up to a size, as widths and counts are."""
+    if chance.random() >= input_rules.WIDE_NUMBERS:
+        return chance.randint(least, most)
+    size = max(file.definition.sizes(workload).values(), default=0)
+    if least < size < most and chance.random() < _EVEN:
+        return chance.randint(least, size)
+    return _draw_near_end(least, most, 1, chance)

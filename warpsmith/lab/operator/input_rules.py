@@ -123,6 +123,13 @@ times slower. Chosen."""
 DRAWN_DISTRIBUTIONS: Final = 5
 """Adversarial distributions, drawn for each judgement, at a drawn shape. Chosen to bound a judgement's time."""
 
+WIDE_NUMBERS: Final = 0.5
+"""Share of the drawn numbers of a wide range whose distance from an end, or from zero, is drawn by its logarithm.
+Chosen: small widths and large ones are used alike."""
+
+WIDE_SPAN: Final = 2.0**20
+"""Inverse of the least distance from zero or an end that is drawn so, as a share of the range. Chosen."""
+
 GUIDED_SHAPES: Final[Mapping[str, int]] = {"cpu": 8, "cuda": 3}
 """Shapes that a judgement draws at the numbers of the version's source, by device. Chosen to bound its time: on a
 GPU many kernels are compiled anew for each."""
@@ -173,6 +180,27 @@ WIDE_EXPONENT: Final = 56
 
 HUGE_SHARE: Final = 0.8
 """Share of the type's largest exponent that the distribution `huge` has. Chosen: sums do not overflow."""
+
+LARGEST_SHARE: Final = 0.5
+"""Least value of the distribution `largest`, as a share of the largest finite number. Chosen: the double
+of each overflows."""
+
+LOWEST_ROWS: Final = 0.25
+"""Share of the rows of the distribution `lowest` that hold nothing but the lowest finite number. Chosen."""
+
+NEAR_INTEGERS: Final = 8
+"""Binary logarithm of the distance of integers that are near each other, at most. Chosen: ids of
+one millisecond; from 2^61 on a float64 takes them for one."""
+
+RUN_INTEGERS: Final = 6
+"""Binary logarithm of the length of runs of equal integers, at most. Chosen: a warp, and more."""
+
+RELATED_FACTORS: Final = (-1.0, 0.5)
+"""Factors of an input that is a multiple of another one. Chosen: both are exact, and no value leaves its type."""
+
+ALIASED_SHARE: Final = 0.25
+"""Share of the drawn shapes at which an input is a view of the beginning of another one. Chosen to bound the
+time; where two inputs have the same shape, they are one tensor at each."""
 
 SHIFT: Final = 3
 """Mean of the distribution `shifted`, in standard deviations. Chosen."""
