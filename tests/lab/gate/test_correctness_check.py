@@ -121,6 +121,6 @@ def test_a_call_is_guessed_at_a_part_of_an_axis_that_callers_choose(monkeypatch)
     )
     monkeypatch.setattr(check, "open_session", lambda workload: shortened.append(workload) or session)
     base = file.definition.workloads[0]
-    guided = base.model_copy(update={"axes": {**base.axes, "batch": 640}})
+    guided = base.model_copy(update={"name": "guided-0", "axes": {**base.axes, "batch": 640}})
     assert "a call would take about 127 s" in check._describe_slowness(guided)
     assert [each.axes for each in shortened] == [{**guided.axes, "batch": 640 // input_rules.CALL_PART}]

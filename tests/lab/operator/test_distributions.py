@@ -1,4 +1,4 @@
-"""Distributions of related values: slices that are alike, and inputs that are equal."""
+"""Distributions of related values, and of values near the ends of a type."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from warpsmith.lab.grading.correctness import compute_truth
 from warpsmith.lab.operator.definition_file import load_definition
-from warpsmith.lab.operator.distributions import EQUAL_INPUTS, REPEATED, shape_values
+from warpsmith.lab.operator.distributions import ALONE, RELATED_INPUTS, REPEATED, shape_values
 from warpsmith.lab.operator.inputs import Inputs
 
 REDTEAM = Path(__file__).parents[2] / "redteam"
@@ -44,17 +45,89 @@ def distance():
     return load_definition(REDTEAM / "distance" / "definition.py")
 
 
-def test_comparable_inputs_are_equal_or_nearly_so(distance):
+def test_inputs_of_one_shape_are_equal_nearly_so_a_multiple_or_a_permutation(distance):
     source = Inputs(distance, distance.definition.workloads[1], 3, "cpu")
-    assert EQUAL_INPUTS in source.adversarial_distributions
-    shares = {
-        round(float((tensors["a"] == tensors["b"]).double().mean()), 1)
-        for tensors in (source.draw(EQUAL_INPUTS) for _ in range(20))
-    }
-    assert shares in ({0.9, 1.0}, {0.9, 1.0, 0.95}, {1.0})
-    assert any(not torch.equal(*source.draw(EQUAL_INPUTS).values()) for _ in range(20))
-    assert any(torch.equal(*source.draw(EQUAL_INPUTS).values()) for _ in range(20))
+    assert RELATED_INPUTS in source.adversarial_distributions
+    kinds = set()
+    for tensors in (source.draw(RELATED_INPUTS) for _ in range(60)):
+        a, b = tensors["a"], tensors["b"]
+        share = round(float((a == b).double().mean()), 1)
+        if share > 0.5:
+            kinds.add(share)
+        elif torch.equal(a.flatten().sort().values, b.flatten().sort().values):
+            kinds.add("permutation")
+        else:
+            ratio = float(a[0, 0] / b[0, 0])
+            kinds.add(ratio)
+            assert torch.equal(a, b * ratio)
+    assert kinds <= {0.9, 1.0, "permutation", -1.0, 2.0, 0.5}
+    assert {1.0, "permutation", -1.0} <= kinds
     assert not torch.equal(*source.draw().values())
+
+
+EDGES = """
+import torch
+from warpsmith.core.definition import Definition, TensorSpec, Workload
+definition = Definition(
+    name="edges", description="y = x with some", axes={"n": "values", "edges": "edges"},
+    inputs={
+        "x": TensorSpec(shape=("n",)), "edge": TensorSpec(shape=("edges",), distribution="uniform:-3:3"),
+        "id": TensorSpec(shape=("n",), dtype="int64", distribution="integers:5:100"),
+        "key": TensorSpec(shape=("edges",), dtype="int64", distribution="integers:0:50"),
+        "end": TensorSpec(shape=("edges",), dtype="int64", distribution="offsets:n"),
+    },
+    outputs={"y": TensorSpec(shape=("n",))}, flops="n", constraints=("key is known",),
+    workloads=(Workload(name="w", axes={"n": 300, "edges": 7}), Workload(name="v", axes={"n": 30, "edges": 7})),
+)
+def reference(x, edge, id, key, end):
+    return x
+"""
+
+
+def test_inputs_of_other_shapes_hold_each_others_values_within_their_range(tmp_path):
+    path = tmp_path / "edges" / "definition.py"
+    path.parent.mkdir()
+    path.write_text(EDGES)
+    file = load_definition(path)
+    source, shared = Inputs(file, file.definition.workloads[0], 3, "cpu"), 0
+    for tensors in (source.draw(RELATED_INPUTS) for _ in range(20)):
+        assert torch.isin(tensors["x"], tensors["edge"]).all()
+        assert tensors["edge"].abs().max() <= 3
+        assert tensors["end"][0] == 0
+        assert 5 <= tensors["id"].min() <= tensors["id"].max() < 100
+        shared += int(torch.isin(tensors["id"], tensors["key"]).sum() > 150)
+        assert tensors["key"].max() < 50
+    assert shared > 5
+    assert not torch.isin(source.draw()["x"], source.draw()["edge"]).any()
+
+
+def test_one_input_alone_is_near_the_ends_of_its_type(distance):
+    source, seen = Inputs(distance, distance.definition.workloads[1], 3, "cpu"), set()
+    for name in ALONE:
+        for tensors in (source.draw(name) for _ in range(10)):
+            (extreme,) = (key for key, value in tensors.items() if value.abs().max() > 1e30)
+            seen.add(extreme)
+    assert seen == {"a", "b"}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "float8_e4m3fn", "float64"])
+def test_numbers_are_finite_and_near_the_largest_or_the_lowest(dtype):
+    limits, signs = torch.finfo(getattr(torch, dtype)), set()
+    for seed in range(12):
+        generator = torch.Generator().manual_seed(seed)
+        drawn_type = torch.float64 if dtype == "float64" else torch.float32
+        normal = torch.randn((8, 30), generator=generator, dtype=drawn_type)
+        largest = shape_values("largest", normal.clone(), dtype, generator).to(getattr(torch, dtype)).double()
+        assert largest.isfinite().all()
+        assert largest.abs().min() >= limits.max * 0.45
+        assert largest.sign().unique().numel() == 1
+        signs.add(float(largest.sign()[0, 0]))
+        lowest = shape_values("lowest", normal.clone(), dtype, generator).to(getattr(torch, dtype)).double()
+        assert lowest.isfinite().all()
+        rows = (lowest == limits.min).double().mean(1)
+        assert rows.max() == 1
+        assert lowest.unique().numel() > 1
+    assert signs == {-1, 1}
 
 
 def test_inputs_that_a_promise_names_are_never_equal(distance, tmp_path):
@@ -64,4 +137,12 @@ def test_inputs_that_a_promise_names_are_never_equal(distance, tmp_path):
     path.write_text(text)
     promised = load_definition(path)
     source = Inputs(promised, promised.definition.workloads[1], 3, "cpu")
-    assert EQUAL_INPUTS not in source.adversarial_distributions
+    assert RELATED_INPUTS not in source.adversarial_distributions
+
+
+def test_results_that_leave_their_type_are_not_finite(distance):
+    workload = distance.definition.workloads[1]
+    tensors = Inputs(distance, workload, 3, "cpu").draw()
+    assert compute_truth(distance, workload, tensors).is_finite
+    tensors["a"][0, :2] = torch.finfo(torch.float32).max
+    assert not compute_truth(distance, workload, tensors).is_finite  # it is finite in float64

@@ -19,14 +19,16 @@ from warpsmith.core.trust import Check
 from warpsmith.errors import BadDefinition, MachineFailed
 from warpsmith.lab.gate.calls.callers import OtherCallers
 from warpsmith.lab.gate.calls.late_calls import LateCalls
-from warpsmith.lab.grading import correctness, planted_values, rounding, rows, shapes
+from warpsmith.lab.grading import adversarial, correctness, planted_values, rounding, rows, shapes
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.instrumented.counted_build import COUNTED, UnrunLines
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.operator.distributions import EQUAL_INPUTS, MASKED, MASKED_ALONG, MIXED_ROWS, REPEATED, UNMIXED
+from warpsmith.lab.operator.distributions import FINITE, MIXED_ROWS, RELATED_INPUTS
+from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.lab.timing.arenas import CHECKED_SLOTS, Arenas, list_dense_layouts, list_layouts
 from warpsmith.lab.timing.session import SOLUTION, Session
+from warpsmith.lab.timing.slots import ALIASED, VIEWED
 from warpsmith.lab.workers.side import Side, SideFailed
 
 if TYPE_CHECKING:
@@ -114,11 +116,39 @@ class CorrectnessCheck:
             self._take_launches(workload, self._side.launches())
         for layout in others:
             self._check_layout(self.open_session(workload, layout), layout, notes)
+        self._check_aliased(workload)
         self._check_other_numbers(workload)
         if self._take_launches:
             self._take_launches(None, self._side.launches())
         if self._device != "cpu":
             self._record_kernels(workload)
+
+    def _check_aliased(self, workload: Workload) -> None:
+        """Grade a call in which two inputs are one tensor; at some sizes, one in which one begins another one.
+
+        Inputs are only read, so callers may share them. Outputs never lie in an input.
+        """
+        is_small = workload.set == "odd" or self._file.definition.elements(workload) <= input_rules.NEAR_ELEMENTS
+        chance = random.SystemRandom()
+        if not is_small or (self._turns is not None and chance.random() >= input_rules.ALIASED_SHARE):
+            return
+        is_declared = shapes.shape_class(workload) == "declared"
+        for layout in (
+            (ALIASED, VIEWED) if is_declared or chance.random() < input_rules.ALIASED_SHARE else (ALIASED,)
+        ):
+            if not Inputs(self._file, workload, 0, self._device).draw_alias(same_shape=layout == ALIASED):
+                continue
+            session = self.open_session(workload, layout)
+            for _ in range(gate_rules.DRAW_TRIES):
+                session.fill_inputs(RELATED_INPUTS, slots=1)
+                grade = session.call_and_grade(SOLUTION)
+                if not grade.near_miss:
+                    break
+            if grade.status is Status.PASSED or session.grade_reference().status is Status.PASSED:
+                first, second = session.alias or ("", "")
+                same = "the same tensor as" if layout == ALIASED else "the beginning of"
+                self._record_grade(session, grade, f"{second} is {same} {first},")
+            return
 
     def _check_other_numbers(self, workload: Workload) -> None:
         """Grade a call of a declared size with other numbers: none of them belongs to a size.
@@ -172,7 +202,11 @@ class CorrectnessCheck:
             notes.append(f"{workload.name} skipped: the reference cannot compute it")
             return False
         for distribution in (None, *self._adversarial(session)):
+            if axis and distribution in FINITE:  # sampled rows do not say whether all are finite
+                continue
             session.fill_inputs(distribution, quick=True, slots=1)
+            if distribution in FINITE and not session.truth(0).is_finite:
+                continue
             if axis is None and session.grade_reference().status is not Status.PASSED:
                 notes.append(
                     f"{workload.name}: {distribution or 'normal'} left out, the reference misses the bound"
@@ -422,7 +456,8 @@ class CorrectnessCheck:
 
     def _check_adversarial(self, session: Session, notes: list[str]) -> None:
         """Grade a session's further distributions; a note names those at which the reference misses its bound."""
-        for distribution in self._adversarial(session):
+        has_results = any(value.numel() for value in session.truth(0).values.values())
+        for distribution in self._adversarial(session) if has_results else ():
             grade = self._grade_distribution(session, distribution)
             if grade is None:
                 continue
@@ -435,12 +470,12 @@ class CorrectnessCheck:
     def _grade_distribution(self, session: Session, distribution: str) -> Grade | None:
         """Return the grade of a call on inputs of a distribution, drawn again after a near miss.
 
-        None where masks leave an infinite result at two draws.
+        None where masks, or numbers near the ends of a type, leave an infinite result at two draws.
         """
         grade, infinite = None, 0
         for _ in range(gate_rules.DRAW_TRIES):
             session.fill_inputs(distribution, slots=1)
-            if distribution in (MASKED, MASKED_ALONG) and not session.truth(0).is_finite:
+            if distribution in FINITE and not session.truth(0).is_finite:
                 infinite += 1
                 if infinite == _PAIR:
                     break
@@ -451,26 +486,12 @@ class CorrectnessCheck:
         return grade
 
     def _adversarial(self, session: Session) -> Sequence[str]:
-        """Return the further distributions of a session.
-
-        Declared and derived odd workloads get all of them, drawn ones some by chance, and where each call is
-        interpreted the next share. Larger ones get them in one call that mixes them row by row, and by chance one
-        of those that do not mix; none where that call would be interpreted. Masked inputs are among those of odd
-        workloads, and count where all results are finite.
-        """
-        distributions = session.inputs.adversarial_distributions
-        if session.workload.set != "odd":
-            further = (*UNMIXED, *(name for name in distributions if name == EQUAL_INPUTS))
-            far = (REPEATED,) if shapes.shape_class(session.workload) == shapes.FAR else ()
-            whole = random.SystemRandom().choice(further)
-            return (MIXED_ROWS, whole, *far) if distributions and self._turns is None else ()
-        distributions = (*distributions, MASKED, MASKED_ALONG) if distributions else ()
-        if self._turns is None and shapes.shape_class(session.workload) == "declared":
-            return distributions
-        if self._turns is None:
-            count = min(input_rules.DRAWN_DISTRIBUTIONS, len(distributions))
-            return random.SystemRandom().sample(distributions, count)
-        return distributions[next(self._turns) :: input_rules.DISTRIBUTION_TURNS]
+        """Return the further distributions of a session; larger ones get none where each call is interpreted."""
+        distributions, workload = session.inputs.adversarial_distributions, session.workload
+        if workload.set != "odd" and self._turns is not None:
+            return ()
+        turn = next(self._turns) if self._turns is not None and distributions else None
+        return adversarial.choose_distributions(workload, distributions, random.SystemRandom(), turn)
 
     def _grade_call(self, session: Session, distribution: str) -> None:
         """Grade a call on what slot 0 holds, and on new inputs after a near miss."""

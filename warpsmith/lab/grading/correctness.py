@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import hypot, prod, sqrt
+from math import hypot, inf, prod, sqrt
 from typing import TYPE_CHECKING
 
 from warpsmith.core import gate_rules
@@ -45,11 +45,14 @@ class Truth:
     """Output to the share of elements that must be within the bound."""
     norms: dict[str, float]
     """Output to the norm that all errors together may have, as a share of the norm of the bounds."""
+    largest: dict[str, float] = field(default_factory=dict)
+    """Floating-point output to the largest number of its type."""
 
     @property
     def is_finite(self) -> bool:
-        """True if every reference value is a finite number."""
-        return all(bool(value.isfinite().all()) for value in self.values.values())
+        """True if every reference value is a finite number, also in its output's type."""
+        sizes = ((value.abs(), self.largest.get(name, inf)) for name, value in self.values.items())
+        return all(bool((size.isfinite() & (size <= most)).all()) for size, most in sizes)
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,21 @@ def compute_truth(
             name: _norm_share(tolerance, norms.get(name, ()), flushes=call.flushes)
             for name, tolerance in tolerances.items()
         },
+        _largest_numbers(file.definition, workload),
     )
+
+
+def _largest_numbers(definition: Definition, workload: Workload) -> dict[str, float]:
+    """Return the largest number of each floating-point output's type; those of 8 bits, which are clamped, have
+    none."""
+    import torch
+
+    dtypes = {name: definition.dtype(spec, workload) for name, spec in definition.outputs.items()}
+    return {
+        name: torch.finfo(getattr(torch, dtype)).max
+        for name, dtype in dtypes.items()
+        if is_floating(dtype) and DTYPES[dtype].bytes > 1
+    }
 
 
 class _BoundTerms:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 ADVERSARIAL = (
     "large", "tiny", "shifted", "lowered", "constant", "scaled_rows", "sorted", "denormal", "sparse", "one_hot",
-    "near_tie", "wide", "heavy_end", "far", "huge", "repeated",
+    "near_tie", "wide", "heavy_end", "far", "huge", "repeated", "largest", "lowest",
 )  # fmt: skip
 """Further distributions for correctness; one applies if the reference itself stays within its bound there."""
 
@@ -30,10 +30,16 @@ meets them all but `UNMIXED`."""
 REPEATED = "repeated"
 """Distribution whose slices along an axis are alike but for an element of each, which is much larger."""
 
-EQUAL_INPUTS = "equal_inputs"
-"""Distribution of a whole call: inputs of one shape and type are equal, or nearly so."""
+RELATED_INPUTS = "related_inputs"
+"""Distribution of a whole call: inputs of one type hold each other's values."""
 
-UNMIXED = ("denormal", "huge")
+ALONE = ("largest", "lowest")
+"""Distributions near the ends of a type: one input of a call has them, since sums of two would overflow."""
+
+FINITE = (MASKED, MASKED_ALONG, *ALONE)
+"""Distributions that count where all results are finite."""
+
+UNMIXED = ("denormal", "huge", *ALONE)
 """Distributions that are not mixed with others: intermediate results may be flushed to zero, or overflow."""
 
 DISTRIBUTIONS = ("normal", "uniform", MASKED, MASKED_ALONG, "nonfinite", *ADVERSARIAL, MIXED_ROWS)
@@ -86,6 +92,15 @@ def shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.G
             return values * 2.0 ** min(exponent, int(log2(room)))
         case "huge" if values.numel():  # not so large that a sum of them overflows
             return values * 2.0 ** int(input_rules.HUGE_SHARE * log2(torch.finfo(getattr(torch, dtype)).max))
+        case "largest" if values.numel():  # of one sign: whether others overflow may hang on the order of a sum
+            sign = values[(0,) * values.ndim]
+            sizes = 1 - (1 - input_rules.LARGEST_SHARE) * torch.rand(values.shape, dtype=values.dtype, **options)
+            return sizes.copysign(sign) * torch.finfo(getattr(torch, dtype)).max
+        case "lowest" if values.ndim and values.numel():
+            lowest = torch.finfo(getattr(torch, dtype)).min
+            filled = torch.rand((*values.shape[:-1], 1), **options) < input_rules.LOWEST_ROWS
+            filled.view(-1)[int(torch.randint(filled.numel(), (), **options))] = True
+            return _mask_part(values, -1, generator, lowest).masked_fill(filled, lowest)
         case "heavy_end" if values.ndim and values.numel():  # who leaves out a tail, leaves out most of a sum
             room = (log2(torch.finfo(getattr(torch, dtype)).max) - 2) / values.ndim  # ends meet in a corner
             for axis, size in enumerate(values.shape):
@@ -113,8 +128,10 @@ def shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.G
             return values
 
 
-def _mask_part(values: torch.Tensor, axis: int, generator: torch.Generator) -> torch.Tensor:
-    """Put minus infinity in a part of each slice along an axis, and leave at least one element.
+def _mask_part(
+    values: torch.Tensor, axis: int, generator: torch.Generator, mask: float = float("-inf")
+) -> torch.Tensor:
+    """Put minus infinity, or another mask, in a part of each slice along an axis, and leave at least one element.
 
     By chance that is the first half or the last one, a part that grows from slice to slice as under a causal mask,
     every element by chance, or all but one.
@@ -135,7 +152,7 @@ def _mask_part(values: torch.Tensor, axis: int, generator: torch.Generator) -> t
         case part:
             chances = torch.rand(rows.shape, **options)
             masked = (chances < 0.5 if part > 3 else chances >= 0) & (chances > chances.amin(-1, keepdim=True))
-    return rows.masked_fill(masked, float("-inf")).movedim(-1, axis)
+    return rows.masked_fill(masked, mask).movedim(-1, axis)
 
 
 def _repeat_slice(values: torch.Tensor, dtype: str, generator: torch.Generator) -> torch.Tensor:

@@ -18,13 +18,14 @@ from warpsmith.lab.operator.captured import CapturedCalls
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.distributions import (
     ADVERSARIAL,
+    ALONE,
     DISTRIBUTIONS,
-    EQUAL_INPUTS,
     MIXED_ROWS,
+    RELATED_INPUTS,
     shape_values,
 )
 from warpsmith.lab.operator.integer_range import ANY, POSITIONS, find_integer_range
-from warpsmith.lab.operator.tensor_bytes import select_bytes
+from warpsmith.lab.operator.related_values import order_integers, relate_input
 
 if TYPE_CHECKING:
     import torch
@@ -113,41 +114,91 @@ class Inputs:
 
     def _together(self, count: int, distribution: str | None, quick: bool) -> Iterator[dict[str, torch.Tensor]]:
         specs = self._definition.tensor_inputs
-        are_equal = distribution == EQUAL_INPUTS
-        distribution = None if are_equal else distribution
+        are_related = distribution == RELATED_INPUTS
+        distribution = None if are_related else distribution
+        alone = self._pick_input() if distribution in ALONE else None
         calls = self._captured.choose_calls(self._workload.axes, count, self._generator) if self._captured else []
+        forms = {name: distribution if alone in (None, name) else None for name in specs}
         drawn = {
-            name: self._captured_tensors(name, calls, distribution)
-            or self._tensors(spec, distribution, quick, count)
+            name: self._captured_tensors(name, calls, forms[name])
+            or self._tensors(spec, forms[name], quick, count)
             for name, spec in specs.items()
         }
         for name, number in self._sentinels.items() if distribution is not None else ():
             drawn[name] = [self._place_sentinel(tensor, number) for tensor in drawn[name]]
-        for first, *others in self._comparable if are_equal else ():
-            for name in others:
-                drawn[name] = [self._repeat_input(tensor) for tensor in drawn[first]]
+        if are_related:
+            self._relate(drawn)
         yield from ({name: tensors[part] for name, tensors in drawn.items()} for part in range(count))
 
-    @cached_property
-    def _comparable(self) -> list[list[str]]:
-        """Groups of floating-point inputs of one shape and type, each of which callers may pass equal: no promise
-        in words names them."""
-        groups: dict[tuple[object, ...], list[str]] = {}
-        for name, spec in self._definition.tensor_inputs.items():
-            dtype = self._definition.dtype(spec, self._workload)
-            is_promised = any(re.search(rf"\b{name}\b", promise) for promise in self._definition.constraints)
-            if is_floating(dtype) and spec.distribution in _REPLACEABLE and not is_promised:
-                groups.setdefault((self._definition.shape(spec, self._workload), dtype), []).append(name)
-        return [names for names in groups.values() if len(names) > 1 and not self._captured]
+    def _pick_input(self) -> str | None:
+        """Draw a floating-point input that any values may stand in; None without one."""
+        import torch
 
-    def _repeat_input(self, drawn: torch.Tensor) -> torch.Tensor:
-        """Return an input again: the same values, by chance with a few others among them."""
+        names = [
+            name
+            for name, spec in self._definition.tensor_inputs.items()
+            if is_floating(self._definition.dtype(spec, self._workload)) and spec.distribution in _REPLACEABLE
+        ]
+        chosen = torch.randint(max(len(names), 1), (), generator=self._generator, device=self._device)
+        return names[int(chosen)] if names else None
+
+    def _relate(self, drawn: dict[str, Sequence[torch.Tensor]]) -> None:
+        """Replace inputs by values of others, in random order: the first one of each type stays."""
         import torch
 
         options: dict[str, Any] = {"generator": self._generator, "device": self._device}
-        share = (0.0, input_rules.SPARSE_SHARE, input_rules.SPARSE_SHARE)[int(torch.randint(3, (), **options))]
-        places = torch.rand(drawn.shape, **options) < share
-        return select_bytes(places, self._normal(tuple(drawn.shape), "float32").to(drawn.dtype), drawn)
+        order = [list(drawn)[index] for index in torch.randperm(len(drawn), **options).tolist()]
+        order.sort(key=lambda name: name in self._relatable)
+        for position, name in enumerate(order):
+            sources = [source for source in self._relatable.get(name, ()) if source in order[:position]]
+            if sources:
+                source = sources[int(torch.randint(len(sources), (), **options))]
+                pairs = zip(drawn[source], drawn[name], strict=True)
+                drawn[name] = [self._hold_range(name, *pair) for pair in pairs]
+
+    def _hold_range(self, name: str, source: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
+        """Return values of another input, and own ones where an integer is out of the input's range."""
+        related = relate_input(source, own, self._generator)
+        if own.is_floating_point():
+            return related
+        low, high = self.integer_limits(name) or (0, 0)
+        return related.where((related >= low) & (related <= high - 1), own)
+
+    @cached_property
+    def _relatable(self) -> dict[str, list[str]]:
+        """Input that may hold any value of its range to the others of its type. No promise in words names it."""
+        definition = self._definition
+        dtypes = {name: definition.dtype(spec, self._workload) for name, spec in definition.tensor_inputs.items()}
+        relatable = {}
+        for name, spec in definition.tensor_inputs.items() if self._captured is None else ():
+            others = [other for other, dtype in dtypes.items() if other != name and dtype == dtypes[name]]
+            is_promised = any(re.search(rf"\b{name}\b", promise) for promise in definition.constraints)
+            if not others or is_promised:
+                continue
+            is_float = is_floating(dtypes[name])
+            if spec.distribution in _REPLACEABLE if is_float else self.integer_limits(name) is not None:
+                relatable[name] = others
+        return relatable
+
+    def draw_alias(self, *, same_shape: bool) -> tuple[str, str] | None:
+        """Draw two inputs, of which callers may pass the beginning of the first one as the second one; with
+        `same_shape`, all of it. None without such inputs."""
+        import torch
+
+        definition = self._definition
+        shapes = {name: definition.shape(spec, self._workload) for name, spec in definition.tensor_inputs.items()}
+        limits = {name: self.integer_limits(name) for name in self._relatable}
+        pairs = [
+            (first, second)
+            for second, others in (self._relatable if self._file.inputs is None else {}).items()
+            for first in others
+            if 0 < prod(shapes[second]) <= prod(shapes[first])
+            and (not same_shape or shapes[first] == shapes[second])
+            and (limits[second] is None or limits.get(first) == limits[second])
+        ]
+        self._reseed()
+        chosen = torch.randint(max(len(pairs), 1), (), generator=self._generator, device=self._device)
+        return pairs[int(chosen)] if pairs else None
 
     @cached_property
     def _sentinels(self) -> dict[str, int]:
@@ -192,7 +243,7 @@ class Inputs:
         """Return the further distributions that apply; none if the definition draws its own inputs."""
         if self._file.inputs is not None:
             return ()
-        return (*ADVERSARIAL, EQUAL_INPUTS) if self._comparable else ADVERSARIAL
+        return (*ADVERSARIAL, RELATED_INPUTS) if self._relatable else ADVERSARIAL
 
     def _own(self, workload: Workload) -> dict[str, torch.Tensor]:
         assert self._file.inputs is not None
@@ -300,8 +351,7 @@ class Inputs:
     ) -> torch.Tensor:
         """Draw integers by one of `INTEGERS`; by default 0 to 127, and 0 to 1 for booleans.
 
-        An adversarial distribution chooses among the values that were drawn: one everywhere, the least, the
-        largest, all of them sorted, or mostly the one nearest to zero. Offsets stay.
+        An adversarial distribution orders values in the range of those that were drawn. Offsets stay.
         """
         import torch
 
@@ -340,20 +390,10 @@ class Inputs:
                 low, high = 0, min(input_rules.LARGEST_POSITIONS[choice], end)
             else:
                 low, high = 0, min(self._definition.sizes(self._workload)[self._integer_range], end)
-            return torch.randint(low, max(high, 1), drawn.shape, **options)
-        match int(torch.randint(5, (), **options)):
-            case 0:
-                return torch.full_like(drawn, int(drawn.flatten()[0]))
-            case 1:
-                return torch.full_like(drawn, int(drawn.min()))
-            case 2:
-                return torch.full_like(drawn, int(drawn.max()))
-            case 3:
-                rest = drawn.min().clamp(min=drawn.max().clamp(max=0))  # zero, if that is in the range
-                return drawn.where(torch.rand(drawn.shape, **options) < input_rules.SPARSE_SHARE, rest)
-            case _:
-                descending = bool(torch.randint(2, (), **options))
-                return drawn.flatten().sort(descending=descending).values.view(drawn.shape)
+            drawn = torch.randint(low, max(high, 1), drawn.shape, **options)
+            if int(torch.randint(2, (), **options)):
+                return drawn
+        return order_integers(drawn, self._generator)
 
     @cached_property
     def _integer_range(self) -> str | None:
@@ -361,14 +401,14 @@ class Inputs:
 
     def integer_limits(self, name: str) -> tuple[int, int] | None:
         """Return the least integer that an input may hold by itself and the one after the largest; None where its
-        values fit each other or have no such range."""
+        values fit each other, are no integers or have no such range."""
         import torch
 
         definition, spec = self._definition, self._definition.tensor_inputs[name]
         dtype = definition.dtype(spec, self._workload)
         kind, *texts = spec.distribution.split(":")
         sizes = definition.sizes(self._workload)
-        if self._file.inputs is not None or kind in DEPENDENT_INTEGERS or dtype == "bool":
+        if self._file.inputs is not None or kind in DEPENDENT_INTEGERS or dtype == "bool" or is_floating(dtype):
             return None
         limits = torch.iinfo(getattr(torch, dtype))
         match kind, [int(evaluate(text, sizes)) for text in texts]:

@@ -27,6 +27,7 @@ from warpsmith.errors import BadDefinition
 from warpsmith.lab.grading import correctness, free_axes, odd
 from warpsmith.lab.grading.correctness import Truth
 from warpsmith.lab.operator.definition_file import DefinitionFile
+from warpsmith.lab.operator.distributions import FINITE
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.lab.proof import mend
 from warpsmith.lab.proof.mutations import CONSTANT, Mutation, list_mutations
@@ -392,6 +393,8 @@ class _Proof:
                 inputs = source.draw(distribution)
                 at = workload.model_copy(update={"distribution": distribution})
                 truth = correctness.compute_truth(self._file, at, inputs)
+                if distribution in FINITE and not truth.is_finite:
+                    continue
                 if correctness.grade_reference(self._file, at, inputs, truth).status is not Status.PASSED:
                     continue
                 for fate in suspects:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from warpsmith.core import gate_rules
@@ -13,14 +14,19 @@ from warpsmith.lab.grading import correctness, row_parts
 from warpsmith.lab.grading.correctness import Grade, Truth
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.lab.operator.related_values import view_start
 from warpsmith.lab.operator.tensor_bytes import equal_bytes
 from warpsmith.lab.timing.arenas import Arenas, bytes_per_call, count_slots, lay_out
 from warpsmith.lab.timing.stages import stage
-from warpsmith.lab.workers.arena import NAN_PATTERN
+from warpsmith.lab.workers.arena import CONTIGUOUS, NAN_PATTERN
 from warpsmith.lab.workers.side import SideFailed
 
 if TYPE_CHECKING:
     import torch
+
+
+ALIASED, VIEWED = "aliased", "viewed"
+"""Layouts of a call in which two inputs are one tensor, and in which one is the beginning of another."""
 
 
 class Slots:
@@ -42,13 +48,21 @@ class Slots:
         self.file, self.workload, self.device = file, workload, device
         self._arenas, self._names = arenas, names
         self.slots = count or count_slots(file, workload, device, arenas.block_seconds)
+        self.inputs = Inputs(file, workload, seed, device)
+        is_aliased = layout in (ALIASED, VIEWED)
+        self.alias = self.inputs.draw_alias(same_shape=layout == ALIASED) if is_aliased else None
+        """Two inputs, the second of which lies where the first one begins; None if none do."""
+        layout = CONTIGUOUS if is_aliased else layout
         self._input_layout, self._output_layout, self._placements = lay_out(file, workload, self.slots, layout)
+        if self.alias:
+            first, second = self.alias
+            for inputs, _ in self._placements:
+                inputs[second] = replace(inputs[second], offset=inputs[first].offset)
         memory = arenas.inputs.memory
         self._views = [
             {name: placement.view(memory) for name, placement in inputs.items()} for inputs, _ in self._placements
         ]
         """Inputs of each slot by name, as views of the arena."""
-        self.inputs = Inputs(file, workload, seed, device)
         self.drawn: list[dict[str, torch.Tensor]] = [{} for _ in range(self.slots)]
         self.expanded = any(
             tensor.expanded_axis is not None for inputs, _ in self._placements for tensor in inputs.values()
@@ -102,6 +116,9 @@ class Slots:
         """Write inputs into a slot; where an axis is one slice in memory, the first slice of the values counts."""
         self._truths.pop(slot, None)
         self.drawn[slot] = values = dict(values)
+        if self.alias:
+            source, part = self.alias
+            values[part] = view_start(values[source], tuple(values[part].shape))
         for name, view in self._views[slot].items():
             axis = self._placements[slot][0][name].expanded_axis
             if axis is None:

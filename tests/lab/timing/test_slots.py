@@ -1,0 +1,60 @@
+"""Slots in which two inputs are one tensor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from warpsmith.lab.operator.definition_file import load_definition
+from warpsmith.lab.timing.arenas import allocate_arenas
+from warpsmith.lab.timing.slots import ALIASED, VIEWED, Slots
+
+REDTEAM = Path(__file__).parents[2] / "redteam"
+
+
+@pytest.fixture
+def open_slots():
+    opened = []
+
+    def open_slots(operator: str, layout: str) -> Slots:
+        file = load_definition(REDTEAM / operator / "definition.py")
+        workload = file.definition.select("odd")[1]
+        opened.append(allocate_arenas(file, [workload], [workload], ["solution"], "cpu"))
+        slots = Slots(file, workload, opened[-1], ("solution",), 1, "cpu", count=2, layout=layout)
+        slots._prepare_memory()
+        for slot in range(2):
+            slots._write_slot(slot, slots.inputs.draw())
+        return slots
+
+    yield open_slots
+    for arenas in opened:
+        arenas.close()
+
+
+@pytest.mark.parametrize(
+    ("operator", "layout", "shares"),
+    [
+        ("distance", ALIASED, True),
+        ("distance", VIEWED, True),
+        ("distance", "contiguous", False),
+        ("rmsnorm", ALIASED, False),  # of one type, but not of one shape
+        ("rmsnorm", VIEWED, True),
+        ("softmax", VIEWED, False),  # one input
+    ],
+)
+def test_inputs_share_memory_and_values_where_their_shapes_agree(open_slots, operator, layout, shares):
+    slots = open_slots(operator, layout)
+    assert (slots.alias is not None) is shares
+    for slot in range(2):
+        starts = {name: view.data_ptr() for name, view in slots._views[slot].items()}
+        assert (len(set(starts.values())) < len(starts)) is shares
+        assert all(torch.equal(view, slots.drawn[slot][name]) for name, view in slots._views[slot].items())
+        slots._check_memory("solution", slot)
+    if slots.alias:
+        first, second = slots.alias
+        assert starts[first] == starts[second]
+        count = slots.drawn[0][second].numel()
+        assert torch.equal(slots.drawn[0][first].flatten()[:count], slots.drawn[0][second].flatten())
+        assert slots.truth(0).is_finite

@@ -1,0 +1,47 @@
+"""Choice of the adversarial distributions that a version is graded on at a workload."""
+
+from __future__ import annotations
+
+import random
+
+from warpsmith.core.definition import Workload
+from warpsmith.lab.grading import shapes
+from warpsmith.lab.operator import input_rules
+from warpsmith.lab.operator.distributions import (
+    MASKED,
+    MASKED_ALONG,
+    MIXED_ROWS,
+    RELATED_INPUTS,
+    REPEATED,
+    UNMIXED,
+)
+
+
+def choose_distributions(
+    workload: Workload, available: tuple[str, ...], chance: random.Random, turn: int | None = None
+) -> tuple[str, ...]:
+    """Return the further distributions of a workload.
+
+    Declared and derived odd workloads get all of them, with masked inputs, drawn ones some by chance. Larger ones
+    get them in one call that mixes them row by row, and by chance one of those that do not mix.
+
+    Args:
+        workload: the workload.
+        available: adversarial distributions that apply to its inputs.
+        chance: source of randomness.
+        turn: number of an odd workload in a language that is interpreted, which gets the next share of them.
+    """
+    if not available:
+        return ()
+    kind = shapes.shape_class(workload)
+    if workload.set != "odd":
+        further = (*UNMIXED, *(name for name in available if name == RELATED_INPUTS))
+        return (MIXED_ROWS, chance.choice(further), *((REPEATED,) if kind == shapes.FAR else ()))
+    every = (*available, MASKED, MASKED_ALONG)
+    if turn is not None:
+        return every[turn :: input_rules.DISTRIBUTION_TURNS]
+    return (
+        every
+        if kind == "declared"
+        else tuple(chance.sample(every, min(input_rules.DRAWN_DISTRIBUTIONS, len(every))))
+    )
