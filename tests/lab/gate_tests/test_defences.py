@@ -189,6 +189,8 @@ COUNTED = without(
 SHAPES = (
     *GUIDED,
     COUNTED,
+    without(CorrectnessCheck, "_check_aliased"),
+    without(odd, "derive_empty_workloads", lambda _: []),
     without(shapes, "draw_class_workloads", lambda *_, **__: []),
     without(shapes, "draw_close_workload", lambda *_, **__: None),
     without(shapes, "draw_middle_workload", lambda *_, **__: None),
@@ -307,6 +309,12 @@ DEFENCES: dict[str, Defence] = {
         "rmsnorm/cpp/attack_keeps_scales.cpp", (without(CorrectnessCheck, "_check_other_numbers"),)
     ),
     "revisit": Defence("matmul/cpp/attack_stale_lanes.cpp", (without(CorrectnessCheck, "check_again"), ODD_EDITS)),
+    "one tensor as two inputs": Defence(
+        "distance/cpp/attack_same_tensor.cpp", (without(CorrectnessCheck, "_check_aliased"),)
+    ),
+    "sizes without elements": Defence(
+        "distance/cpp/attack_no_rows.cpp", (without(odd, "derive_empty_workloads", lambda _: []),)
+    ),
     "repeat": Defence("softmax/cpp/attack_poison_sniffer.cpp", (without(CorrectnessCheck, "_check_repeat"),)),
     "inputs that arrive late": Defence(
         "softmax/triton/attack_early_start.py", (without(LateCalls, "calls", lambda *_: ()),)
