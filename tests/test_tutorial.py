@@ -50,7 +50,7 @@ def facts(source: str, folder: Path) -> CodeFacts:
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize(("size", "scale"), [(1, 0.125), (1, -0.37), (2.0**36, 0.37)])
 def test_the_kernel_is_right(first, tmp_path, dtype, version, size, scale):
-    """Of large inputs a product that is rounded in one loop and not in another one is off by more than e allows."""
+    """With large inputs a product that one loop rounds and another one does not is off by more than e allows."""
     path = tmp_path / "v1.cpp"
     path.write_text(first if version == 1 else "".join(first.rpartition(PRAGMA)[::2]))
     language = languages.get("cpp")

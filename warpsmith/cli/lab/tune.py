@@ -39,7 +39,7 @@ def tune_command(
     from warpsmith.reporting import terminal
 
     project = find_project()
-    op, base = lab_requests.locate_version(project, solution)
+    op, base = version.find_version(project, solution)
     manifest = version.standalone_manifest(project, op, base, target)
     sets = lab_requests.EVERYTHING if shapes == "full" else ("representative",)
     with console.progress() as tell, lab_requests.lease_target(project, manifest.target, tell):
