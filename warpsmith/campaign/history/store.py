@@ -25,7 +25,7 @@ from warpsmith.core.spend import Spend, Spending
 from warpsmith.errors import CorruptRecord, LeftOut, Misuse
 from warpsmith.ledger.lock import LOCK, hold_lock
 from warpsmith.ledger.store import write_model
-from warpsmith.project import SCRATCH, Project
+from warpsmith.project import Project
 
 MASKS, CLOSED = "masks.json", "closed.json"
 PROFILES = "profiles"
@@ -227,14 +227,14 @@ def find_named_campaign(project: Project, name: str) -> Campaign:
 
 def mark_started(campaign: Campaign) -> None:
     """Mark a campaign as started in this checkout, where commands without a name mean it; git ignores the mark."""
-    scratch = campaign.project.root / SCRATCH
+    scratch = campaign.project.scratch
     files.hide_from_git(scratch)
     files.write_file(scratch / _STARTED / campaign.name, "")
 
 
 def is_started_here(project: Project, name: str) -> bool:
     """Return whether a campaign was started in this checkout, so that it did not come by a clone or a merge."""
-    return (project.root / SCRATCH / _STARTED / name).exists()
+    return (project.scratch / _STARTED / name).exists()
 
 
 def find_current_campaign(project: Project) -> Campaign | None:

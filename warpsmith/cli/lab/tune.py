@@ -51,7 +51,7 @@ def tune_command(
         files.write_file(path, text)
         tuning = tuning.model_copy(update={"written": project.relative(path)})
     tries.log_configs(project, op, tuning.target, [screened.config for screened in tuning.tried])
-    record = project.root / ".warpsmith" / "tunings" / f"{op}-{base.language}-{base.version}-{tuning.target}.json"
+    record = project.scratch / "tunings" / f"{op}-{base.language}-{base.version}-{tuning.target}.json"
     files.write_file(record, tuning.model_dump_json(indent=2) + "\n")
     if as_json:
         console.out_json(tuning)

@@ -115,7 +115,7 @@ def _profile_version(
                 version.require_due_version(due, candidate, open_round.version_to_profile(due)[1])
                 summary = lab_requests.profile_due_version(due, tell, workload, full=full)
         else:
-            folder = project.root / ".warpsmith" / store.PROFILES / op
+            folder = project.scratch / store.PROFILES / op
             with lab_requests.lease_target(project, manifest.target, tell):
                 request = lab_requests.lab_request(project, manifest, candidate, tell)
                 summary = explain.explain_version(request, folder, workload, full=full)
@@ -206,7 +206,7 @@ def _trace_script(
     from warpsmith.profiling.trace import script as trace
     from warpsmith.profiling.trace import text as trace_text
 
-    folder = project.root / ".warpsmith" / "traces" / script.stem
+    folder = project.scratch / "traces" / script.stem
     with console.progress() as tell:
         tell(f"{script.name} under torch.profiler")
         result = trace.trace_script(script, arguments, folder, steps=steps, timeout=timeout)
