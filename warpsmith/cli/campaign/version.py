@@ -43,11 +43,11 @@ def find_version(project: Project, path: Path) -> tuple[str, Solution]:
     from warpsmith.campaign import lab_requests
     from warpsmith.core.text import VERSION
 
-    for named in (path, project.root / path):
-        if named.exists():
-            return lab_requests.locate_version(project, named)
-    for named in (path, project.root / path):
-        similar = sorted(named.parent.glob(f"{named.stem}_*{named.suffix}"))
+    for file in (path, project.root / path):
+        if file.exists():
+            return lab_requests.locate_version(project, file)
+    for file in (path, project.root / path):
+        similar = sorted(file.parent.glob(f"{file.stem}_*{file.suffix}"))
         fits = [other for other in similar if re.fullmatch(VERSION, other.stem)]
         if len(fits) == 1:
             return lab_requests.locate_version(project, fits[0])
