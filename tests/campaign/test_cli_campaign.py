@@ -94,7 +94,7 @@ def test_a_campaign_by_its_commands(started: store.Campaign) -> None:
     assert started.manifest.peers == ("mine",)
     script = Script({"v1": "ACCEPT", "v2": "ACCEPT"})
     script.until(started, "outcome")
-    assert done("evaluate") == "ACCEPT: no gain was measured\nbest: toy/v1; stop: no\n"
+    assert done("evaluate") == "ACCEPT: no gain, for there was no version to gain over\nbest: toy/v1; stop: no\n"
     tip = ("--tip-context", "c", "--tip-signal", "s", "--tip-takeaway", "t", "--tip-applicability", "a")
     done("learn", "--nothing", "It was known already.", *tip)
     assert (started.rounds / "001" / "summary.md").exists(), "pages are rendered"

@@ -226,7 +226,12 @@ def evaluate_command(name: CampaignName = None, as_json: Json = False) -> None:
     if as_json:
         console.out_json(outcome)
     else:
-        gain = "no gain was measured" if outcome.gain is None else f"gain {outcome.gain:+.1%}"
+        unmeasured = (
+            "no gain, for there was no version to gain over"
+            if outcome.verdict.accepted
+            else "no gain was measured"
+        )
+        gain = unmeasured if outcome.gain is None else f"gain {outcome.gain:+.1%}"
         if campaign.manifest.port and verdict:
             gain = "speed is not judged" if outcome.verdict == "UNTIMED" else verdict.decision.reason
         predicted = f", predicted {outcome.predicted_gain:+.1%}" if outcome.predicted_gain else ""
