@@ -48,15 +48,17 @@ def facts(source: str, folder: Path) -> CodeFacts:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("version", [1, 2])
-def test_the_kernel_is_right(first, tmp_path, dtype, version):
+@pytest.mark.parametrize(("size", "scale"), [(1, 0.125), (1, -0.37), (2.0**36, 0.37)])
+def test_the_kernel_is_right(first, tmp_path, dtype, version, size, scale):
+    """With large inputs a product that one loop rounds and another one does not is off by more than e allows."""
     path = tmp_path / "v1.cpp"
     path.write_text(first if version == 1 else "".join(first.rpartition(PRAGMA)[::2]))
     language = languages.get("cpp")
     run = language.load(language.build(path, definition(), tmp_path / "build"), definition())
-    x = torch.randn(7, 129, generator=torch.Generator().manual_seed(0)).to(getattr(torch, dtype))
-    wanted = torch.softmax(x.double() * 0.125, dim=-1)
+    x = (size * torch.randn(7, 129, generator=torch.Generator().manual_seed(0))).to(getattr(torch, dtype))
+    wanted = torch.softmax(x.double() * scale, dim=-1)
     close = {"float32": 1e-6, "bfloat16": 4e-3}[dtype]
-    torch.testing.assert_close(run(x, 0.125).double(), wanted, rtol=close, atol=0)
+    torch.testing.assert_close(run(x, scale).double(), wanted, rtol=close, atol=1e-30)
 
 
 @pytest.mark.skipif(not shutil.which("objdump"), reason="objdump reads the assembly")

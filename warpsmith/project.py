@@ -24,7 +24,7 @@ MARKER = "warpsmith.toml"
 """File that marks the root of a project; an empty one means all defaults."""
 
 SCRATCH = ".warpsmith"
-"""Folder of the project for durations, profiles' reports, traces and backups, which git does not see."""
+"""Name of the project's scratch folder."""
 
 _SHAPES = ("devlog/*/*/manifest.yaml", "kernels/*/definition.py")
 """Files below a root by which a project without a marker is known."""
@@ -56,6 +56,11 @@ class Project:
     def marked(self) -> bool:
         """True if a file at the root says that it is a project."""
         return _settings(self.root) is not None
+
+    @property
+    def scratch(self) -> Path:
+        """Folder of durations, profiles' reports, traces and backups, which git does not see."""
+        return self.root / SCRATCH
 
     @property
     def measurements(self) -> Path:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from warpsmith.files import TEMPORARY_PREFIX
 from warpsmith.ownership import is_abandoned, owner_mark
-from warpsmith.project import SCRATCH, Project
+from warpsmith.project import Project
 
 PREFIX = "warpsmith-"
 """Prefix of every folder of ours in the folder for temporary files."""
@@ -35,7 +35,7 @@ def sweep_abandoned(project: Project | None) -> list[Path]:
     """
     strays = [path for path in _list_folder(Path(tempfile.gettempdir())) if path.name.startswith(PREFIX)]
     if project is not None:
-        for root in (project.devlog, project.kernels, project.knowledge, project.root / SCRATCH):
+        for root in (project.devlog, project.kernels, project.knowledge, project.scratch):
             strays += _unfinished(root)
     removed = []
     for path in filter(is_abandoned, strays):

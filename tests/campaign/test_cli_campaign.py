@@ -21,7 +21,7 @@ from warpsmith.cli.campaign import rounds as group
 from warpsmith.cli.campaign import version
 from warpsmith.cli.lab import judge, race
 from warpsmith.cli.profiling import profile
-from warpsmith.errors import BadEntry, MachineLacks, Misuse, WarpsmithError
+from warpsmith.errors import BadEntry, MachineLacks, MissingInput, Misuse, WarpsmithError
 from warpsmith.lab.operator.peers import Peer
 from warpsmith.project import Project
 
@@ -94,7 +94,7 @@ def test_a_campaign_by_its_commands(started: store.Campaign) -> None:
     assert started.manifest.peers == ("mine",)
     script = Script({"v1": "ACCEPT", "v2": "ACCEPT"})
     script.until(started, "outcome")
-    assert done("evaluate") == "ACCEPT: no gain was measured\nbest: toy/v1; stop: no\n"
+    assert done("evaluate") == "ACCEPT: no gain, for there was no version to gain over\nbest: toy/v1; stop: no\n"
     tip = ("--tip-context", "c", "--tip-signal", "s", "--tip-takeaway", "t", "--tip-applicability", "a")
     done("learn", "--nothing", "It was known already.", *tip)
     assert (started.rounds / "001" / "summary.md").exists(), "pages are rendered"
@@ -152,6 +152,67 @@ def test_a_step_is_done_for_the_version_that_is_named_or_not_at_all(started: sto
     with pytest.raises(Misuse, match="this step is due for toy/v2, not for toy/v1"):
         call("judge", str(folder / "v1.toy"), *named)
     assert not (started.open / "verdict.json").exists()
+
+
+def test_a_step_without_a_version_is_done_for_the_due_one(
+    started: store.Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(Misuse, match=r"first write kernels/scale/toy/v1\.toy"):
+        call("judge")
+    script = Script({"v1": "ACCEPT"})
+    script.until(started, "verdict")
+    judged: list[str] = []
+
+    def judge_solution(project: Project, manifest: Any, candidate: solutions.Solution, *_: object) -> Any:
+        judged.append(candidate.name)
+        return evaluation(candidate.path, "ACCEPT", None)
+
+    monkeypatch.setattr(lab_requests, "judge_solution", judge_solution)
+    assert call("judge", "--check", "--json").exit_code == 0
+    assert judged == ["toy/v1"]
+    with pytest.raises(Misuse, match="--target is for a version outside of a campaign"):
+        call("judge", "--target", "cpu")
+    with pytest.raises(Misuse, match="at VERIFY of round 1: first run `warpsmith judge"):
+        call("profile")
+
+
+def test_paths_of_versions_begin_here_or_at_the_root(
+    started: store.Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = started.project.kernels / OP / "toy"
+    folder.mkdir(parents=True, exist_ok=True)
+    (started.project.root / "below").mkdir()
+    monkeypatch.chdir(started.project.root / "below")
+    (folder / "v2.toy").touch()
+    printed = Path("kernels") / OP / "toy"
+    assert version.find_version(started.project, printed / "v2.toy")[1].name == "toy/v2"
+    assert version.find_version(started.project, Path("..") / printed / "v2.toy")[1].name == "toy/v2"
+    (folder / "v1_k2f9.toy").touch()
+    (folder / "v1_draft.toy").touch()
+    assert version.find_version(started.project, printed / "v1.toy")[1].name == "toy/v1_k2f9"
+    (folder / "v1_m0q1.toy").touch()
+    with pytest.raises(MissingInput, match=r"name one of v1_k2f9\.toy, v1_m0q1\.toy in full"):
+        version.find_version(started.project, printed / "v1.toy")
+    with pytest.raises(MissingInput, match="does not exist"):
+        version.find_version(started.project, printed / "v3.toy")
+    monkeypatch.chdir(folder)
+    (folder / "v1.toy").touch()
+    assert version.find_version(started.project, Path("v1.toy"))[1].name == "toy/v1"
+
+
+def test_a_version_without_the_end_that_is_due_is_refused_with_the_command(started: store.Campaign) -> None:
+    change_manifest(started.folder, "created:", "version_suffix: k2f9\ncreated:")
+    campaign = store.find_campaign(started.project)
+    script = Script({"v1": "ACCEPT"})
+    script.round(campaign)
+    script.until(campaign, "design")
+    folder = started.project.kernels / OP / "toy"
+    (folder / "v2.toy").write_text("multiply by 2\n")
+    for named in ((), ("--campaign", campaign.name)):
+        with pytest.raises(Misuse, match=r"run `mv \S+/v2.toy \S+/v2_k2f9.toy` and judge that"):
+            call("judge", str(folder / "v2.toy"), *named)
+    (folder / "v2.toy").rename(folder / "v2_k2f9.toy")
+    assert due_phase.find_due_phase(state.read_state(campaign)).step == "verdict"
 
 
 def test_a_version_of_several_campaigns_counts_in_none_and_that_is_said(
@@ -252,7 +313,7 @@ def test_plan_from_a_file(started: store.Campaign) -> None:
         (("learn",), "Give one of --nothing, --add, --refine, --refute, not none"),
         (("learn", "--nothing", "x", "--add", "f"), "not --nothing and --add"),
         (("learn", "--nothing", "It was known.", "--tip-signal", "s"), "--tip-context and --tip-takeaway"),
-        (("next", "--campaign", "other"), "No campaign `other`"),
+        (("next", "--campaign", "other"), "`other` is no campaign"),
         (("evaluate",), "at DESIGN of round 1"),
         (("restart",), "a restart needs two"),
     ],

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from draft_copies import draft_with
+from kernel_copies import copy_with
 
 from warpsmith.core.evaluation import Resources
 from warpsmith.lab.grading import correctness, reference_calls
@@ -143,7 +143,7 @@ def test_flex_attention_computes_the_same(monkeypatch):
     ids=str,
 )
 def test_the_draft_is_right_in_the_interpreter(constants, dtype, interpret, tmp_path):
-    copy = draft_with(tmp_path, DRAFT, **constants)
+    copy = copy_with(tmp_path, DRAFT, **constants)
     definition = copy.parents[2] / "definition.py"
     each = f'one.model_copy(update={{"dtype": {dtype!r}, "name": str(i)}})'
     kept = f"tuple({each} for i, one in enumerate(definition.workloads))"
@@ -161,7 +161,7 @@ def test_the_draft_compiles_without_spills_and_runs_special_functions_under_prod
 ):
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
     asked = ["1x2048x8x4-bf16-cap30", "4x4096x8x8-bf16-cap50"]
-    source = draft_with(tmp_path, DRAFT, **constants)
+    source = copy_with(tmp_path, DRAFT, **constants)
     request = {"source": str(source), "definition": FILE.definition.model_dump(mode="json"), "arch": "sm_90a"}
     (tmp_path / "request.json").write_text(json.dumps({**request, "workloads": asked}))
     assert triton_compile.main(tmp_path) == 0, capsys.readouterr().out

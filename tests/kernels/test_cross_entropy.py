@@ -1,4 +1,4 @@
-"""Cross-entropy with its gradient: its bounds pass what is honest and refuse what is not; drafts are right where an
+"""Cross-entropy with its gradient: its bounds pass what is honest and refuse what is not; kernels are right where an
 interpreter can tell, and compile without spilling."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 import torch
-from draft_copies import draft_with
+from kernel_copies import copy_with
 
 from warpsmith.core.evaluation import Resources
 from warpsmith.lab.grading import correctness, near, reference_calls
@@ -23,7 +23,7 @@ from warpsmith.languages.triton import compile as triton_compile
 
 FOLDER = Path(__file__).parents[2] / "kernels" / "cross_entropy"
 FILE = definition_file.load_definition(FOLDER / "definition.py")
-DRAFTS = sorted(FOLDER.glob("drafts/*/*.py"))
+KERNELS = [FOLDER / "triton" / "v1.py", FOLDER / "triton" / "v2.py", *sorted(FOLDER.glob("drafts/*/*.py"))]
 ODD = {one.name: one for one in FILE.definition.select("odd")}
 PLAIN = ODD["3x4097-fp32-z"].model_copy(update={"axes": {"rows": 40, "cols": 400}})
 SHORT = ODD["5x8195-bf16-z"].model_copy(update={"axes": {"rows": 40, "cols": 400}})
@@ -166,22 +166,22 @@ def test_quack_declines_the_z_loss(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "constants"),
     [
-        ("01_backwards", {}),
-        ("01_backwards", {"IN_REGISTERS": 1, "THREADS_OF_TILE": 128}),
-        ("01_backwards", {"IN_REGISTERS": 1, "THREADS_OF_TILE": 128, "BACKWARDS": 0}),
-        ("02_parts", {}),
+        ("v1", {}),
+        ("v1", {"IN_REGISTERS": 1, "THREADS_OF_TILE": 128}),
+        ("v1", {"IN_REGISTERS": 1, "THREADS_OF_TILE": 128, "BACKWARDS": 0}),
+        ("v2", {}),
     ],
     ids=str,
 )
-def test_drafts_are_right_where_the_interpreter_can_tell(name, constants, interpret, tmp_path):
-    answer = interpret(draft_with(tmp_path, FOLDER / "drafts" / "triton" / f"{name}.py", **constants))
+def test_versions_are_right_where_the_interpreter_can_tell(name, constants, interpret, tmp_path):
+    answer = interpret(copy_with(tmp_path, FOLDER / "triton" / f"{name}.py", **constants))
     assert "error" not in answer, answer["error"]
     assert [grade for grade in answer["graded"] if grade[2] != "PASSED"] == []
     assert len(answer["graded"]) == 6
 
 
-@pytest.mark.parametrize("path", DRAFTS, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_drafts_compile_without_spilling(path, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("path", KERNELS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_kernels_compile_without_spilling(path, tmp_path, monkeypatch, capsys):
     main = {"cuda": cuda_compile.main, "triton": triton_compile.main}[path.parent.name]
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
     asked = ["8192x131072-bf16", "16384x32768-bf16"]
@@ -192,7 +192,7 @@ def test_drafts_compile_without_spilling(path, tmp_path, monkeypatch, capsys):
     assert [report.spill_bytes for report in reports] == [0] * len(reports)
     notes = "; ".join(note for report in reports for note in report.notes)
     assert "will not launch" not in notes
-    if path.stem == "02_parts":
+    if path.stem == "v2":
         assert max(report.registers for report in reports) <= 64, "one block a multiprocessor"
     elif path.parent.name == "cuda":
         assert "cluster 2" in notes

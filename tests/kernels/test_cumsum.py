@@ -1,4 +1,4 @@
-"""Running sums: the bounds refuse what is wrong; drafts are right where an interpreter can tell, and compile."""
+"""Running sums: the bounds refuse what is wrong; versions are right where an interpreter can tell, and compile."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from draft_copies import draft_with
+from kernel_copies import copy_with
 
 from warpsmith.core.evaluation import Resources
 from warpsmith.lab.grading import correctness
@@ -19,7 +19,7 @@ from warpsmith.languages.triton import compile as triton_compile
 
 FOLDER = Path(__file__).parents[2] / "kernels" / "cumsum"
 FILE = definition_file.load_definition(FOLDER / "definition.py")
-DRAFTS = sorted(FOLDER.glob("drafts/triton/*.py"))
+VERSIONS = [FOLDER / "triton" / "v1.py", FOLDER / "triton" / "v2.py"]
 ODD = {one.name: one for one in FILE.definition.select("odd")}
 
 
@@ -53,17 +53,17 @@ def test_what_is_wrong_fails(fault):
 
 
 @pytest.mark.parametrize(
-    ("name", "constants"), [("01_rows", {"TILE": 256}), ("02_totals", {"PART": 256})], ids=str
+    ("path", "constants"), list(zip(VERSIONS, ({"TILE": 256}, {"PART": 256}), strict=True)), ids=["v1", "v2"]
 )
-def test_drafts_are_right_where_the_interpreter_can_tell(name, constants, interpret, tmp_path):
-    answer = interpret(draft_with(tmp_path, FOLDER / "drafts" / "triton" / f"{name}.py", **constants))
+def test_versions_are_right_where_the_interpreter_can_tell(path, constants, interpret, tmp_path):
+    answer = interpret(copy_with(tmp_path, path, **constants))
     assert "error" not in answer, answer["error"]
     assert [grade for grade in answer["graded"] if grade[2] != "PASSED"] == []
     assert len(answer["graded"]) == 6
 
 
-@pytest.mark.parametrize("path", DRAFTS, ids=lambda path: path.stem)
-def test_drafts_compile_without_spilling(path, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("path", VERSIONS, ids=lambda path: path.stem)
+def test_versions_compile_without_spilling(path, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
     asked = ["4096x4096-fp32", "64x1048576-fp32", "64x1048576-bf16"]
     request = {"source": str(path), "definition": FILE.definition.model_dump(mode="json"), "arch": "sm_90a"}

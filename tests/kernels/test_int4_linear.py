@@ -212,7 +212,7 @@ def test_floors():
 
 
 @pytest.mark.parametrize(
-    ("version", "product"), [("drafts/triton/01_batched.py", "HMMA"), ("cuda/v2.py", "IMMA")]
+    ("version", "product"), [("triton/v1.py", "HMMA"), ("cuda/v2.py", "IMMA")]
 )
 def test_it_copies_ahead_and_multiplies_on_tensor_cores(version, product):
     path = KERNELS / version

@@ -1,4 +1,4 @@
-"""Absorbed MLA decode: its bounds pass weights in 16 bits and refuse less; the drafts are right and compile."""
+"""Absorbed MLA decode: its bounds pass weights in 16 bits and refuse less; the kernels are right and compile."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from draft_copies import draft_with
+from kernel_copies import copy_with
 
 from warpsmith.core.evaluation import Resources
 from warpsmith.lab import peer_libraries
@@ -23,7 +23,7 @@ FOLDER = Path(__file__).parents[2] / "kernels" / "mla_decode"
 FILE = definition_file.load_definition(FOLDER / "definition.py")
 RAGGED = next(one for one in FILE.definition.workloads if one.name == "2x2x5x100-fp16-ragged")
 SHORT = RAGGED.model_copy(update={"dtype": "bfloat16"})
-DRAFTS = sorted(FOLDER.glob("drafts/triton/*.py"))
+VERSION = FOLDER / "triton" / "v1.py"
 GROUPS = FOLDER / "drafts" / "cuda" / "01_groups.py"
 
 
@@ -117,9 +117,8 @@ def test_flashmla_gets_pages_of_64_tokens(monkeypatch):
         run(arguments[0], arguments[1][:, :100], *arguments[2:])
 
 
-@pytest.mark.parametrize("path", DRAFTS, ids=lambda path: path.stem)
-def test_drafts_are_right_in_the_interpreter(path, interpret):
-    answer = interpret(path)
+def test_the_version_is_right_in_the_interpreter(interpret):
+    answer = interpret(VERSION)
     assert "error" not in answer, answer["error"]
     assert {grade[2] for grade in answer["graded"]} == {"PASSED"}
 
@@ -134,10 +133,9 @@ def test_drafts_are_right_in_the_interpreter(path, interpret):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("path", DRAFTS, ids=lambda path: path.stem)
-def test_an_infinite_score_makes_an_infinite_lse(path, name, constants, interpret, tmp_path):
-    copy = draft_with(tmp_path, path, **constants)
-    definition = copy.parents[2] / "definition.py"
+def test_an_infinite_score_makes_an_infinite_lse(name, constants, interpret, tmp_path):
+    copy = copy_with(tmp_path, VERSION, **constants)
+    definition = copy.parents[1] / "definition.py"
     kept = f"(definition.workloads[0], definition.find_workload({name!r}))"
     text = f'definition = definition.model_copy(update={{"workloads": {kept}}})'
     definition.write_text(f"{definition.read_text()}\n\n{text}\n")
@@ -150,11 +148,10 @@ def loop_of(sass: str) -> str:
     return sass[sass.index("HGMMA") : sass.rindex("HGMMA")]
 
 
-@pytest.mark.parametrize("path", DRAFTS, ids=lambda path: path.stem)
-def test_drafts_share_a_tile_and_do_not_spill_in_their_loop(path, tmp_path, monkeypatch, capsys):
+def test_the_version_shares_a_tile_and_does_not_spill_in_its_loop(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
     asked = ["32x1x16x4096-bf16", "32x16x16x4096-bf16"]
-    request = {"source": str(path), "definition": FILE.definition.model_dump(mode="json"), "arch": "sm_90a"}
+    request = {"source": str(VERSION), "definition": FILE.definition.model_dump(mode="json"), "arch": "sm_90a"}
     (tmp_path / "request.json").write_text(json.dumps({**request, "workloads": asked}))
     assert triton_compile.main(tmp_path) == 0, capsys.readouterr().out
     reports = {
@@ -183,7 +180,7 @@ def test_one_wave_takes_all_parts():
 @pytest.mark.parametrize("pairs", [0, 1])
 def test_groups_multiply_without_waiting_for_each_product(pairs, tmp_path, monkeypatch, capsys):
     asked = ["32x16x16x4096-bf16", "2x2x5x100-fp16-ragged"]
-    source = draft_with(tmp_path, GROUPS, PAIRS=pairs)
+    source = copy_with(tmp_path, GROUPS, PAIRS=pairs)
     request = {"source": str(source), "definition": FILE.definition.model_dump(mode="json"), "arch": "sm_90a"}
     (tmp_path / "request.json").write_text(json.dumps({**request, "workloads": asked}))
     assert cuda_compile.main(tmp_path) == 0, capsys.readouterr().out

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from draft_copies import draft_with
+from kernel_copies import copy_with
 
 from warpsmith.core.evaluation import Resources
 from warpsmith.lab.grading import correctness
@@ -96,7 +96,7 @@ def test_any_sizes_fit_together(law, total, segments):
     ("name", "constants"), [("01_segments", {"BLOCK": 256}), ("02_tiles", {"TILE": 256, "SCANNED": 64})], ids=str
 )
 def test_drafts_are_right_where_the_interpreter_can_tell(name, constants, kind, interpret, tmp_path):
-    path = draft_with(tmp_path, FOLDER / "drafts" / "triton" / f"{name}.py", **constants)
+    path = copy_with(tmp_path, FOLDER / "drafts" / "triton" / f"{name}.py", **constants)
     leave_values(path.parents[2] / "definition.py", KINDS[kind])
     answer = interpret(path)
     assert "error" not in answer, answer["error"]

@@ -1,4 +1,4 @@
-"""The bounds of skinny products pass float32 sums in any order and refuse less; drafts share out all rows and compile
+"""The bounds of skinny products pass float32 sums in any order and refuse less; kernels share out all rows and compile
 for tensor cores."""
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from warpsmith.languages.triton import compile as triton_compile
 
 FOLDER = Path(__file__).parents[2] / "kernels" / "skinny_gemm"
 FILE = definition_file.load_definition(FOLDER / "definition.py")
-DRAFTS = sorted(FOLDER.glob("drafts/*/*.py"))
+VERSION = FOLDER / "cuda" / "v1.py"
+KERNELS = [VERSION, *sorted(FOLDER.glob("drafts/*/*.py"))]
 LONG = next(one for one in FILE.definition.workloads if one.name == "13x24x7168-bf16")
 RAGGED = next(one for one in FILE.definition.workloads if one.name == "33x200x513-bf16")
 MULTIPROCESSORS = 132
@@ -107,14 +108,14 @@ def test_the_library_is_a_peer():
 
 
 def shares(path: Path, m: int, n: int, k: int) -> tuple[int, int]:
-    """Rows of a block and parts of k that a draft chooses."""
+    """Rows of a block and parts of k that a kernel chooses."""
     module = execute_file(path)
     tokens = min(64, max(16, 1 << (m - 1).bit_length()))
     length = -(-k // module.STEP) if path.parent.name == "cuda" else k
     return module.share(n, length, tokens, -(-m // 64), MULTIPROCESSORS)
 
 
-@pytest.mark.parametrize("path", [path for path in DRAFTS if "def share(" in path.read_text()], ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", [path for path in KERNELS if "def share(" in path.read_text()], ids=lambda p: p.stem)
 def test_one_wave_takes_all_rows(path):
     for workload in FILE.definition.workloads:
         m, n, k = (workload.axes[axis] for axis in "mnk")
@@ -127,13 +128,13 @@ def test_one_wave_takes_all_rows(path):
 
 
 def test_rows_beyond_one_wave_fill_several():
-    rows, count = shares(FOLDER / "drafts" / "cuda" / "01_stream.py", 16, 152064, 4096)
+    rows, count = shares(VERSION, 16, 152064, 4096)
     assert count == 1
     waves = -(-152064 // rows) / MULTIPROCESSORS
     assert 0.95 < waves / -(-waves // 1) <= 1
 
 
-@pytest.mark.parametrize("path", [path for path in DRAFTS if path.parent.name == "triton"], ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", [path for path in KERNELS if path.parent.name == "triton"], ids=lambda p: p.stem)
 def test_drafts_are_right_where_the_interpreter_can_tell(path, interpret):
     answer = interpret(path)
     assert "error" not in answer, answer["error"]
@@ -141,11 +142,11 @@ def test_drafts_are_right_where_the_interpreter_can_tell(path, interpret):
     assert answer["graded"]
 
 
-NVIDIAS = [path for path in DRAFTS if path.parent.name in ("cuda", "triton")]
+NVIDIAS = [path for path in KERNELS if path.parent.name in ("cuda", "triton")]
 
 
 @pytest.mark.parametrize("path", NVIDIAS, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_drafts_multiply_on_tensor_cores_without_spilling(path, tmp_path, monkeypatch, capsys):
+def test_kernels_multiply_on_tensor_cores_without_spilling(path, tmp_path, monkeypatch, capsys):
     main = {"cuda": cuda_compile.main, "triton": triton_compile.main}[path.parent.name]
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
     asked = ["16x18432x7168-bf16", "16x2112x7168-bf16"]

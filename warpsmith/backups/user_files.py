@@ -22,7 +22,7 @@ _STAGED = "warpsmith-"
 
 def backups_folder(project: Project) -> Path:
     """Return the folder of a project's backups."""
-    return project.root / ".warpsmith" / "backups"
+    return project.scratch / "backups"
 
 
 @dataclass(frozen=True)

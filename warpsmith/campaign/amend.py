@@ -43,7 +43,7 @@ def amend_campaign(
         BadDefinition: the mended definition is not proven.
         Misuse: no campaign matches, it is closed, the definition has not changed, or another campaign uses it.
     """
-    campaign = _campaign_to_amend(project, name)
+    campaign = store.find_named_campaign(project, name)
     closing.parse_closure(reason)
     with store.hold_campaign(campaign, "warpsmith amend"):
         closing.refuse_closed(campaign)
@@ -59,17 +59,6 @@ def amend_campaign(
             )  # fmt: skip
         closing.close_campaign(campaign, reason, successor.name)
     return successor
-
-
-def _campaign_to_amend(project: Project, name: str) -> Campaign:
-    matches = [campaign for campaign in store.list_campaigns(project) if campaign.name == name]
-    if not matches:
-        matches = closing.list_open_campaigns(project, name)
-    if len(matches) == 1:
-        return matches[0]
-    if matches:
-        raise Misuse(f"Which campaign of {name}? There are: {', '.join(match.name for match in matches)}.")
-    raise Misuse(f"`{name}` is no campaign, and no operator with an open one; edit its definition as it is.")
 
 
 def _require_alone(campaign: Campaign) -> Campaign | None:

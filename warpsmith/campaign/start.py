@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pydantic import ValidationError
 
 from warpsmith import files, languages
-from warpsmith.campaign.history import manifests
+from warpsmith.campaign.history import manifests, store
 from warpsmith.campaign.history.store import Campaign
 from warpsmith.core.base import this_minute
 from warpsmith.core.campaign import PRIMARY_METRICS, Manifest
@@ -97,6 +97,8 @@ def start_campaign(
                 raise
             continue
         mark_project(project)
+        store.mark_started(campaign)
+        (project.kernels / op / language).mkdir(exist_ok=True)  # where the first version goes
         return campaign
 
 

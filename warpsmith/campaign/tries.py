@@ -66,4 +66,4 @@ def _variants_that_ran(log: str) -> set[str]:
 
 
 def _folder(project: Project) -> Path:
-    return project.root / ".warpsmith" / FOLDER
+    return project.scratch / FOLDER

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from warpsmith.project import Project
 
-_FILE = Path(".warpsmith") / "durations.json"
+_FILE = "durations.json"
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Duration:
 
 def duration_of(project: Project, job: str) -> Duration:
     """Return the duration of a job in a project."""
-    return Duration(project.root / _FILE, job)
+    return Duration(project.scratch / _FILE, job)
 
 
 def _read(path: Path) -> dict[str, float]:

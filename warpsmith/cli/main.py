@@ -93,7 +93,7 @@ def _sweep(arguments: list[str]) -> None:
     if not arguments or arguments[0].startswith("-") or _READING & {arguments[0], " ".join(arguments[:2])}:
         return
     from warpsmith import files
-    from warpsmith.project import SCRATCH, find_project
+    from warpsmith.project import find_project
     from warpsmith.temporary import sweep_abandoned
 
     project = None
@@ -101,8 +101,8 @@ def _sweep(arguments: list[str]) -> None:
         project = find_project()
     with suppress(OSError):
         sweep_abandoned(project)
-        if project and (project.root / SCRATCH).is_dir():
-            files.hide_from_git(project.root / SCRATCH)
+        if project and (project.scratch).is_dir():
+            files.hide_from_git(project.scratch)
 
 
 def _tell_left_out_once() -> None:

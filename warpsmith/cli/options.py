@@ -11,7 +11,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text."
 CampaignName = Annotated[
     str | None,
     typer.Option(
-        "--campaign", help="Name of the campaign; by default $WARPSMITH_CAMPAIGN, else the only unfinished one."
+        "--campaign",
+        help="Campaign, or operator with one open campaign; by default $WARPSMITH_CAMPAIGN, else the only"
+        " unfinished one, or the only one of these that was started in this checkout.",
     ),
 ]
 

@@ -60,7 +60,7 @@ def _protected_roots(project: Project) -> Iterator[Path]:
 
 
 def _lab_folders(project: Project) -> list[Path]:
-    return [project.root / ".warpsmith" / name for name in LAB_FOLDERS]
+    return [project.scratch / name for name in LAB_FOLDERS]
 
 
 def _matches(path: PurePath, names: Sequence[str]) -> bool:

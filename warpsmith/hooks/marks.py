@@ -41,4 +41,4 @@ def record_reminder(project: Project, session: str, work: Work, progress: str) -
 
 def _path(project: Project, session: str, work: Work) -> Path | None:
     is_valid = re.fullmatch(r"[A-Za-z0-9-]{1,80}", session)
-    return project.root / ".warpsmith" / "sessions" / f"{session}.{work}" if is_valid else None
+    return project.scratch / "sessions" / f"{session}.{work}" if is_valid else None

@@ -22,9 +22,9 @@ def trial_objection(event: HookEvent, path: Path) -> Answer:
         return permission_answer(
             "deny", f"{name} is a record or a page rendered from records; only `warpsmith program` writes it."
         )
-    if trials and path.is_relative_to(project.root / ".warpsmith" / "backups"):
+    if trials and path.is_relative_to(project.scratch / "backups"):
         return permission_answer("deny", f"{name} holds the user's originals; only `warpsmith restore` uses it.")
-    if not _is_specialist(event) or path.is_relative_to(project.root / ".warpsmith"):
+    if not _is_specialist(event) or path.is_relative_to(project.scratch):
         return {}
     if event.tool == "Bash" and not path.parent.is_dir():
         return {}  # not a file: an expression of sed, or a command that fails

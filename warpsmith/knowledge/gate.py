@@ -58,7 +58,7 @@ class Prepared(Model):
         """
         from filelock import FileLock
 
-        lock = project.root / ".warpsmith" / "knowledge.lock"
+        lock = project.scratch / "knowledge.lock"
         lock.parent.mkdir(exist_ok=True)
         target = project.root / self.path
         cited = Evidence(source="local", record=self.record, sha256=sha256)

@@ -31,11 +31,10 @@ def model_times(
             launched = [kernel for kernel in kernels if workload.name in kernel.blocks]
             if not launched:
                 continue
-            work = definition.work(workload)
-            roofline = hardware.workload_roofline(project, page, None, work, definition.operand_dtype(workload))
+            roofline = hardware.workload_roofline(project, page, None, definition, workload)
             busy = min(1.0, max(kernel.blocks[workload.name] for kernel in launched) / multiprocessors)
             spilled = 2 * threads * sum(_spilled_by_lane(kernel, workload.name) for kernel in launched)
-            memory = (work.bytes + spilled) / roofline.bandwidth.value
+            memory = (definition.work(workload).bytes + spilled) / roofline.bandwidth.value
             bound = "compute" if roofline.compute_seconds > memory else "memory"
             seconds = max(memory, roofline.compute_seconds) / busy
             times.append(

@@ -82,10 +82,6 @@ class ShapeTable:
             self._points = {}
         self._boxes = {kind: list(agreeing_boxes(points)) for kind, points in self._points.items()}
 
-    def boxes(self, kind: Kind) -> list[Box]:
-        """Return the boxes of a kind in which another version than the best single one runs."""
-        return [box for box in self._boxes.get(kind, ()) if box.solution != self.best]
-
     def solution_at(self, kind: Kind, sizes: Mapping[str, int]) -> str:
         """Return the version that runs at a shape."""
         key = tuple(sizes[axis] for axis in self.axes)

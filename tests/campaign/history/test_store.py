@@ -192,9 +192,23 @@ def test_find(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WARPSMITH_CAMPAIGN", first.name)
     assert store.find_campaign(project) == first
     assert store.find_campaign(project, second.name) == second
-    with pytest.raises(Misuse, match="No campaign `other`"):
+    with pytest.raises(Misuse, match="`other` is no campaign"):
         store.find_campaign(project, "other")
     assert store.list_campaigns(project) == [first, second]
+    assert store.find_campaign(project, OP) == second, "the operator's only unfinished one"
+
+
+def test_of_several_campaigns_the_one_that_was_started_here_is_meant(project: Project) -> None:
+    foreign, own = (start.start_campaign(project, OP, target, "toy") for target in ("h200", "cpu"))
+    with pytest.raises(Misuse, match=f"with --campaign; there are: {own.name}, {foreign.name}"):
+        store.find_campaign(project)
+    (project.root / ".warpsmith" / "started" / foreign.name).unlink()  # as it came by a clone
+    assert store.find_campaign(project) == own
+    with pytest.raises(Misuse, match=f"Which campaign of {OP}"):
+        store.find_campaign(project, OP)
+    (project.root / ".warpsmith" / "started" / own.name).unlink()
+    with pytest.raises(Misuse, match=f"there are: {own.name}, {foreign.name}"):
+        store.find_campaign(project)
 
 
 def test_a_folder_is_not_said_to_be_missing(project: Project) -> None:

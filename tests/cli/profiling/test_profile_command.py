@@ -92,7 +92,8 @@ def test_versions_that_were_not_made_one_from_the_other(recorded):
     [
         (["--diff", "v1", "v9", "--campaign", CAMPAIGN], 3, "no profile of cpp/v9"),
         (["--diff", "v1", "x", "--campaign", CAMPAIGN], 2, "`cpp/x` is no version"),
-        ([], 2, "Give one of"),
+        ([], 2, "is at REPORT of round 5"),
+        (["--kind", "trace"], 2, "Give one of"),
         (["a.py", "--report", "b.ncu-rep"], 2, "Give one of"),
         (["a.py", "--kind", "magic"], 2, "Unknown kind `magic`"),
         (["a.py", "--kind", "trace"], 3, "There is no script"),

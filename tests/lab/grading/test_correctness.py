@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from warpsmith.core.definition import Definition, TensorSpec, Tolerance, Workload
+from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Tolerance, Workload
 from warpsmith.core.evaluation import Status
 from warpsmith.lab.grading import correctness, error_figures
 from warpsmith.lab.operator.definition_file import DefinitionFile, load_definition
@@ -184,6 +184,21 @@ def test_correlated_inputs_widen_the_bound(x):
     narrow = correctness.compute_truth(file, workload, {"x": x}).bounds["y"]
     wide = correctness.compute_truth(file, workload, {"x": x}, correlated=True).bounds["y"]
     assert (wide > 2 * narrow).all()
+
+
+@pytest.mark.parametrize(("scale", "factor"), [(0.125, 1), (1.0, 1), (1e-5, 5)])
+def test_a_factor_that_hardly_counts_widens_the_bound(x, scale, factor):
+    """It makes the exponentials of a softmax alike, so that the rounding errors of their sum add up."""
+    plain = file_of(lambda x, scale: torch.softmax(x * scale, -1), reduction="cols")
+    inputs = {"x": TensorSpec(shape=("rows", "cols")), "scale": ScalarSpec(value=0.125)}
+    file = replace(plain, definition=plain.definition.model_copy(update={"inputs": inputs}))
+    declared = file.definition.workloads[0]
+    drawn = declared.model_copy(update={"scalars": {"scale": scale}})
+    bounds = [correctness.compute_truth(file, each, {"x": x}).bounds["y"].max() for each in (declared, drawn)]
+    share = float(bounds[1] / bounds[0]) * float(
+        torch.softmax(x * 0.125, -1).max() / torch.softmax(x * scale, -1).max()
+    )
+    assert share == pytest.approx(1, abs=0.01) if factor == 1 else share > factor
 
 
 def test_no_elements_pass():

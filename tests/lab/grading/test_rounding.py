@@ -62,6 +62,16 @@ def test_a_rounded_factor_of_a_row_is_honest(value: torch.Tensor) -> None:
         assert describe(output, value.double() * factor.double(), "bfloat16") == ""
 
 
+@pytest.mark.parametrize("level", [0.001, 1 / 1500, 0.8])
+def test_right_results_that_are_nearly_alike_lie_on_one_side(value: torch.Tensor, level: float) -> None:
+    """A softmax with a small factor gives each of n results about 1/n."""
+    alike = level * (1 + 1e-7 * value.double())
+    assert len(alike.bfloat16().unique()) == 1
+    assert describe(alike.bfloat16(), alike, "bfloat16") == ""
+    below = torch.nextafter(alike.bfloat16(), torch.zeros((), dtype=torch.bfloat16))
+    assert "y is rounded toward zero" in describe(below, alike, "bfloat16")
+
+
 @pytest.mark.parametrize("distinct", [5, 40, 200])
 def test_ties_are_rounded_alike(distinct: int) -> None:
     for seed in range(20):

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 from lab_samples import SQUARE
 
+from warpsmith import languages
+from warpsmith.core.definition import Definition, TensorSpec, Tolerance, Workload
+from warpsmith.core.evaluation import Status
 from warpsmith.lab.gate.judge import judge_version
+from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.instrumented import counted_build
+from warpsmith.lab.timing.sides import SideSource
+from warpsmith.lab.workers.side import SideFailed
+from warpsmith.languages.base import Build
 
 SOURCE = """
 #include <warpsmith.hpp>
@@ -52,6 +61,24 @@ def test_code_that_runs_for_the_counters_alone_is_graded(judge):
     evaluation = judge("int known = 3;\n  if (!__builtin_constant_p(known)) y[0] = -1;")
     assert not evaluation.correct
     assert "in a build with line counters" in evaluation.decision.reason
+
+
+@pytest.mark.parametrize(
+    ("reduction", "worst", "passes"), [("n", 100, True), ("n", 200, False), ("1", 7, False), ("1", 2, True)]
+)
+def test_a_sum_term_by_term_may_err_by_its_length(tmp_path, reduction, worst, passes):
+    """Optimized code sums in lanes; without optimization the errors of 16384 terms that are alike add up."""
+    workload = Workload(name="16384", axes={"n": 16384})
+    definition = Definition(
+        name="total", description="Sum.", axes={"n": "terms"}, inputs={"x": TensorSpec(shape=("n",))},
+        outputs={"y": TensorSpec(shape=(1,))}, flops="n", tolerance=Tolerance(reduction=reduction),
+        workloads=(workload,),
+    )  # fmt: skip
+    source = SideSource(Build(tmp_path, tmp_path, ()), "cpp")
+    lines = counted_build.UnrunLines(None, languages.get("cpp"), source)
+    grade = Grade(Status.INCORRECT_NUMERICAL, worst, 1e-5, 0.0, "y is off")
+    with nullcontext() if passes else pytest.raises(SideFailed, match="in a build with line counters: y is off"):
+        lines.repeat_call(lambda _: grade, definition, workload, "normal inputs")
 
 
 @pytest.mark.parametrize(("lines", "text"), [((12,), "12"), ((3, 5, 6, 7, 9), "3, 5-7, 9"), ((1, 2), "1-2")])

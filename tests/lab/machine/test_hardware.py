@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from warpsmith import project as projects
 from warpsmith.cli.lab import hardware as commands
-from warpsmith.core.definition import Work
+from warpsmith.core.definition import Definition, TensorSpec, Work, Workload
 from warpsmith.core.hardware import Ceiling, LaunchFloor, Machine, Measurement
 from warpsmith.errors import BadEntry, MachineLacks, Misuse, UnknownFigure
 from warpsmith.lab.machine import hardware, identity, system
@@ -165,10 +165,28 @@ def test_identify_by_alias_and_cpu_without_a_gpu(project: Project, monkeypatch: 
         assert (identified.id if identified else None) == target
 
 
+def of_work(work: Work, dtype: str = "float32") -> tuple[Definition, Workload]:
+    """A definition with this work on operands of this type, and its workload."""
+    workload = Workload(name="any", axes={"n": 1}, dtype=dtype, set="representative")
+    spec = TensorSpec(shape=("n",), dtype=dtype)
+    definition = Definition(
+        name="any_work",
+        description="Anything.",
+        axes={"n": "elements"},
+        inputs={"x": spec},
+        outputs={"y": spec},
+        flops=f"{work.flops:.0f}",
+        bytes_read=f"{work.bytes_read:.0f}",
+        bytes_written=f"{work.bytes_written:.0f}",
+        workloads=(workload,),
+    )
+    return definition, workload
+
+
 def test_the_roofline_takes_measured_ceilings_first(project: Project) -> None:
     page = hardware.read_target_page(project, "big")
     work = Work(flops=1e12, bytes_read=1e9, bytes_written=1e9)
-    line = hardware.workload_roofline(project, page, measured(copy=1500, fma_float32=40_000), work, "float32")
+    line = hardware.workload_roofline(project, page, measured(copy=1500, fma_float32=40_000), *of_work(work))
     assert (line.bandwidth.value, line.bandwidth.origin) == (1.5e12, "measured")
     assert line.bandwidth.source == "docs/knowledge/hardware/measured/any-0123456789.json"
     assert line.compute is not None
@@ -194,7 +212,7 @@ def test_the_roofline_takes_measured_ceilings_first(project: Project) -> None:
 def test_reads_without_writes_go_at_the_rate_of_reading(project, read, written, ceilings, seconds) -> None:
     page = hardware.read_target_page(project, "big")
     work = Work(flops=0, bytes_read=read, bytes_written=written)
-    line = hardware.workload_roofline(project, page, measured(**ceilings), work, "float32")
+    line = hardware.workload_roofline(project, page, measured(**ceilings), *of_work(work))
     assert line.floor_seconds == pytest.approx(seconds)
     assert line.bandwidth.origin == "measured"
 
@@ -208,7 +226,7 @@ def test_a_workload_is_held_to_the_launch_floor_of_its_clock(project: Project) -
     cases = [(launched, "events", 4e-6), (launched, "graph", 2e-9), (captured, "graph", 1e-6)]
     cases += [(captured, None, 1e-6), (measured(copy=1000), None, 2e-9)]
     for measurement, clock, floor in cases:
-        line = hardware.workload_roofline(project, page, measurement, work, "float32", clock)
+        line = hardware.workload_roofline(project, page, measurement, *of_work(work), clock)
         assert line.floor_seconds == pytest.approx(floor)
         assert hardware.speed_limit(project, page, measurement, work) == pytest.approx(1e3 / 2e12), "no law"
 
@@ -218,7 +236,7 @@ def test_the_roofline_falls_back_to_documented_figures(project: Project) -> None
     work = Work(flops=1e12, bytes_read=1e9, bytes_written=1e9)
     for dtype, peak in (("float32", 50e12), ("bfloat16", 500e12)):
         for measurement in (None, measured(read=1)):
-            line = hardware.workload_roofline(project, page, measurement, work, dtype)
+            line = hardware.workload_roofline(project, page, measurement, *of_work(work, dtype))
             assert (line.bandwidth.value, line.bandwidth.origin) == (2e12, "documented")
             assert line.bandwidth.source == "docs/knowledge/hardware/big.md:L10"
             assert line.compute is not None
@@ -228,7 +246,9 @@ def test_the_roofline_falls_back_to_documented_figures(project: Project) -> None
 @pytest.mark.parametrize("dtype", ["float64", "float16", "int8"])
 def test_where_no_peak_is_known_bytes_alone_bound_the_time(project: Project, dtype: str) -> None:
     work = Work(flops=1e15, bytes_read=1e9, bytes_written=1e9)
-    line = hardware.workload_roofline(project, hardware.read_target_page(project, "big"), None, work, dtype)
+    line = hardware.workload_roofline(
+        project, hardware.read_target_page(project, "big"), None, *of_work(work, dtype)
+    )
     assert line.compute is None
     assert line.floor_seconds == pytest.approx(1e-3)
 
@@ -236,10 +256,9 @@ def test_where_no_peak_is_known_bytes_alone_bound_the_time(project: Project, dty
 def test_without_any_bandwidth_nothing_is_computed(project: Project) -> None:
     page = hardware.read_target_page(project, "cpu")
     work = Work(flops=1, bytes_read=1, bytes_written=1)
-    for compute in (hardware.workload_roofline, hardware.speed_limit):
-        arguments = (project, page, measured(fma_float32=10), work)
+    for compute, arguments in ((hardware.workload_roofline, of_work(work)), (hardware.speed_limit, (work,))):
         with pytest.raises(UnknownFigure, match="run `warpsmith ceiling --target cpu`"):
-            compute(*arguments, *(["float32"] if compute is hardware.workload_roofline else []))
+            compute(project, page, measured(fma_float32=10), *arguments)
 
 
 def test_the_speed_limit_of_a_gpu_counts_every_input_and_what_leaves_the_cache(project: Project) -> None:
@@ -300,7 +319,7 @@ def test_a_geforce_board_is_limited_by_its_fp16_accumulators_and_aims_at_its_fp3
     page = hardware.read_target_page(here, "rtx5090")
     work = Work(flops=1e12, bytes_read=1, bytes_written=0)
     for dtype, peak in (("bfloat16", 209.5e12), ("float16", 209.5e12), ("float8_e4m3fn", 419e12)):
-        line = hardware.workload_roofline(here, page, None, work, dtype)
+        line = hardware.workload_roofline(here, page, None, *of_work(work, dtype))
         assert line.compute is not None
         assert line.compute.value == pytest.approx(peak)
     assert hardware.speed_limit(here, page, None, work) == pytest.approx(1e12 / 838.4e12)

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
+from warpsmith import files
 from warpsmith.campaign.history import index, journal, manifests, records, stopping
 from warpsmith.campaign.history.journal import JournalLine
 from warpsmith.campaign.history.manifests import MANIFEST as MANIFEST
@@ -34,6 +35,8 @@ SPENT = "spent"
 ENVIRONMENT = "WARPSMITH_CAMPAIGN"
 """Environment variable that names the campaign if no `--campaign` does."""
 
+_STARTED = "started"
+"""Folder of scratch with an empty file for each campaign that was started in this checkout."""
 _START_COMMAND = "`warpsmith start OP --target TARGET --language LANGUAGE`"
 
 M = TypeVar("M", bound=Model)
@@ -182,26 +185,56 @@ def warn_left_out(error: CorruptRecord) -> None:
 def find_campaign(project: Project, name: str | None = None) -> Campaign:
     """Find the campaign that a command means.
 
-    That is the campaign of this name; without a name that of $WARPSMITH_CAMPAIGN, else the only unfinished one,
-    else the only one.
+    That is the campaign of this name, or the only unfinished one of the operator of this name; without a name that
+    of $WARPSMITH_CAMPAIGN, else the only unfinished one, else the only unfinished one that was started in this
+    checkout, else the only one.
+
+    Raises:
+        Misuse: no campaign matches, or several do.
+        CorruptRecord: the manifest of the one that matches does not read.
+    """
+    name = name or os.environ.get(ENVIRONMENT)
+    if name:
+        return find_named_campaign(project, name)
+    folders = manifests.campaign_folders(project)
+    unfinished = _unfinished(project, folders) if len(folders) > 1 else folders
+    own = [folder for folder in unfinished if is_started_here(project, folder.name)]
+    for choices in (unfinished, own):
+        if len(choices) == 1:
+            return read_campaign(project, choices[0])
+    if folders:
+        names = _list_names(own or unfinished or folders)
+        raise Misuse(f"Which campaign? Name it or its operator with --campaign; {names}.")
+    raise Misuse(f"There is no campaign in {project.root}; start one with {_START_COMMAND}.")
+
+
+def find_named_campaign(project: Project, name: str) -> Campaign:
+    """Find the campaign of this name, or the only unfinished one of the operator of this name.
 
     Raises:
         Misuse: no campaign matches, or several do.
         CorruptRecord: the manifest of the one that matches does not read.
     """
     folders = manifests.campaign_folders(project)
-    name = name or os.environ.get(ENVIRONMENT)
-    if name:
-        matches = [folder for folder in folders if folder.name == name]
-        if not matches:
-            raise Misuse(f"No campaign `{name}`; {_list_names(folders)}.")
+    matches = [folder for folder in folders if folder.name == name]
+    matches = matches or _unfinished(project, [folder for folder in folders if folder.parent.name == name])
+    if len(matches) == 1:
         return read_campaign(project, matches[0])
-    unfinished = _unfinished(project, folders) if len(folders) > 1 else folders
-    if len(unfinished) == 1:
-        return read_campaign(project, unfinished[0])
-    if folders:
-        raise Misuse(f"Which campaign? Name it with --campaign; {_list_names(folders)}.")
-    raise Misuse(f"There is no campaign in {project.root}; start one with {_START_COMMAND}.")
+    if matches:
+        raise Misuse(f"Which campaign of {name}? Name one in full; {_list_names(matches)}.")
+    raise Misuse(f"`{name}` is no campaign, and no operator with an open one; {_list_names(folders)}.")
+
+
+def mark_started(campaign: Campaign) -> None:
+    """Mark a campaign as started in this checkout, where commands without a name mean it; git ignores the mark."""
+    scratch = campaign.project.scratch
+    files.hide_from_git(scratch)
+    files.write_file(scratch / _STARTED / campaign.name, "")
+
+
+def is_started_here(project: Project, name: str) -> bool:
+    """Return whether a campaign was started in this checkout, so that it did not come by a clone or a merge."""
+    return (project.scratch / _STARTED / name).exists()
 
 
 def find_current_campaign(project: Project) -> Campaign | None:

@@ -81,7 +81,7 @@ def time_contenders(owner: Project, order: ScreenOrder, tell: Tell) -> ScreenRes
         for number, path in sorted(order.paths.items())
     ]
     best = lab_requests.lab_candidate(solutions.find_solution(owner, op, order.best))
-    hidden = (owner.kernels, owner.devlog, owner.root / ".warpsmith")
+    hidden = (owner.kernels, owner.devlog, owner.scratch)
     workloads = file.definition.select(*order.sets)
     workbench = Workbench(Bench(file, target.kind, variants, workloads, hidden, best, order.seconds))
     for result in workbench.run():

@@ -224,7 +224,7 @@ def hold_rank_campaign(campaign: RankCampaign) -> Iterator[None]:
         Busy: another process holds them.
         MachineLacks: the disk or its file system failed.
     """
-    state = campaign.project.root / ".warpsmith" / "ranks"
+    state = campaign.project.scratch / "ranks"
     files.hide_from_git(state)
     lock = state / f"{campaign.op}-{campaign.target}-{campaign.ranks}{LOCK}"
     with hold_lock(lock, campaign.name, "warpsmith ranks", campaign.ledger.repair):

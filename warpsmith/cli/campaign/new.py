@@ -67,6 +67,8 @@ def new_command(
     )
     if not marked:
         console.tell(f"{project.root} is a project now: warpsmith.toml marks it.")
+    elif project.root != Path.cwd():
+        console.tell(f"This folder lies in the project {project.root}, so the definition stands there.")
     if draft.notes:
         console.tell("Assumed; check it:")
     for note in draft.notes:

@@ -135,10 +135,11 @@ def campaign_next_command(name: CampaignName = None, as_json: Json = False) -> N
     """Show the step that is due, its command, and the file that it must produce."""
     from warpsmith.campaign.rounds import due_phase, state
 
-    current = state.read_state(_find_campaign(name))
+    campaign = _find_campaign(name)
+    current = state.read_state(campaign)
     step = due_phase.find_due_phase(current)
     step = step.model_copy(update={"notes": (*step.notes, *due_phase.forecast_notes(current, step))})
-    console.out_json(step) if as_json else console.out(_step_text(step))
+    console.out_json(step) if as_json else console.out(_step_text(step, campaign.project.root))
 
 
 def status_command(name: CampaignName = None, as_json: Json = False) -> None:
@@ -225,7 +226,12 @@ def evaluate_command(name: CampaignName = None, as_json: Json = False) -> None:
     if as_json:
         console.out_json(outcome)
     else:
-        gain = "no gain was measured" if outcome.gain is None else f"gain {outcome.gain:+.1%}"
+        unmeasured = (
+            "no gain, for there was no version to gain over"
+            if outcome.verdict.accepted
+            else "no gain was measured"
+        )
+        gain = unmeasured if outcome.gain is None else f"gain {outcome.gain:+.1%}"
         if campaign.manifest.port and verdict:
             gain = "speed is not judged" if outcome.verdict == "UNTIMED" else verdict.decision.reason
         predicted = f", predicted {outcome.predicted_gain:+.1%}" if outcome.predicted_gain else ""
@@ -398,7 +404,8 @@ def tell_next(campaign: Campaign) -> None:
     """Tell what is due, as `warpsmith next` prints it."""
     from warpsmith.campaign.rounds import due_phase, state
 
-    console.tell(f"Next: {_step_text(due_phase.find_due_phase(state.read_state(campaign)))}")
+    step = due_phase.find_due_phase(state.read_state(campaign))
+    console.tell(f"Next: {_step_text(step, campaign.project.root)}")
 
 
 def _validate(model: type[M], data: object) -> M:
@@ -491,12 +498,14 @@ def _render_pages(campaign: Campaign) -> None:
     pages.render_campaign(campaign)
 
 
-def _step_text(step: DuePhase) -> str:
+def _step_text(step: DuePhase, root: Path) -> str:
+    brief = f"`warpsmith brief --campaign {step.campaign}`"
     rows = [
         (f"{step.campaign}", f"round {step.round}, {step.phase} ({step.agent or step.who})"),
         ("needs", step.needs),
-        ("command", step.command or f"warpsmith brief --campaign {step.campaign}, whose text is the agent's task"),
+        ("command", step.command or f"none: write the file below, or give an agent the text of {brief}"),
         ("produces", step.produces),
+        *([] if root == Path.cwd() else [("folder", f"{root}, where these paths begin")]),
         *(("note", note) for note in step.notes),
     ]
     head, *rest = rows

@@ -9,7 +9,7 @@ import typer
 
 from warpsmith.cli import console, durations
 from warpsmith.cli.campaign import rounds, version
-from warpsmith.cli.campaign.version import File
+from warpsmith.cli.campaign.version import DueFile, VersionCampaign
 from warpsmith.cli.options import Context, Json, Target
 from warpsmith.errors import Ambiguous, MachineFailed, Misuse, SolutionFailed
 
@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 
 
 def judge_command(
-    solution: File,
-    campaign: Annotated[
-        str | None, typer.Option(help="Name of the campaign; by default the one where this version is due.")
-    ] = None,
+    solution: DueFile = None,
+    campaign: VersionCampaign = None,
     target: Target = None,
     against: Annotated[Path | None, typer.Option(help="Another version, which this one must beat.")] = None,
     check: Annotated[
@@ -35,6 +33,8 @@ def judge_command(
     as_json: Json = False,
 ) -> None:
     """Judge a version: correctness, timing, decision. In a campaign the verdict is its VERIFY step.
+
+    Without a version it is the one that is due in the campaign.
 
     A version that does not build costs an attempt and no round: fix it, and judge it again.
 
@@ -55,24 +55,30 @@ def judge_command(
     if check and against:
         raise Misuse("--check times nothing, so it cannot compare; omit --against or --check.")
     project = find_project()
-    op, candidate = lab_requests.locate_version(project, solution)
     due = None
-    if campaign or (target is None and against is None):
-        due = version.find_campaign_of(project, op, candidate, campaign)
+    if solution is None:
+        version.require_no_options({"--target": target, "--against": against, "--context": context})
+        due = store.find_campaign(project, campaign)
+        op, candidate = due.manifest.target_op, open_round.version_to_judge(due)
+        version.tell_version(due, candidate)
+    else:
+        op, candidate = version.find_version(project, solution)
+        if campaign or (target is None and against is None):
+            due = version.find_campaign_of(project, op, candidate, campaign)
     if check:
         manifest = due.manifest if due else version.standalone_manifest(project, op, candidate, target, context)
         _check_only(project, manifest, candidate, as_json)
         return
     with console.progress(durations.duration_of(project, _job(due, op, candidate, against))) as tell:
         if due is not None:
-            with store.hold_campaign(due, f"judge {solution}"):
+            with store.hold_campaign(due, f"judge {project.relative(candidate.path)}"):
                 version.require_due_version(due, candidate, open_round.version_to_judge(due))
                 evaluation = lab_requests.judge_due_version(due, tell)
                 opened = state.read_state(due).open
             tried = opened.attempt_count if evaluation in opened.attempts and opened.verdict is None else 0
             path = due.open / (f"attempt-{tried}.json" if tried else "verdict.json")
         else:
-            best = lab_requests.locate_version(project, against)[1] if against else None
+            best = version.find_version(project, against)[1] if against else None
             manifest = version.standalone_manifest(project, op, candidate, target, context)
             evaluation = lab_requests.judge_solution(project, manifest, candidate, tell, Conditions(best=best))
             path = lab_requests.write_verdict(project, evaluation)

@@ -94,7 +94,7 @@ def _race_version(file: Path, peers: Sequence[str] | None, target: str | None, a
     from warpsmith.project import find_project
 
     project = find_project()
-    op, solution = lab_requests.locate_version(project, file)
+    op, solution = version.find_version(project, file)
     manifest = version.standalone_manifest(project, op, solution, target)
     chosen = tuple(peers) if peers else manifest.peers
     with console.progress(durations.duration_of(project, f"race {op}/{solution.name}")) as tell:

@@ -208,7 +208,7 @@ def _record_alone(request: RankRequest, evaluation: RankEvaluation, out: Path | 
 
     digits = evaluation.provenance.solution_sha256[:8]
     name = f"{evaluation.definition}-{request.source.stem}-{digits}-{request.target}-{evaluation.ranks}.json"
-    scratch = request.project.root / ".warpsmith" / "ranks"
+    scratch = request.project.scratch / "ranks"
     if out is None:
         files.hide_from_git(scratch)
     record = out or scratch / name

@@ -68,7 +68,7 @@ def redteam_command(
     project = find_project()
     chosen = hardware.choose_target(project, target)
     with console.progress() as tell, RedTeam(project, chosen, tell=tell, poor=poor) as team:
-        path = out or project.root / ".warpsmith" / "redteam" / _file_name(team.machine, poor)
+        path = out or project.scratch / "redteam" / _file_name(team.machine, poor)
         results = _earlier_results(team, cases, path)
         remaining = [case for case in cases if case.name not in {result.file for result in results}]
         try:

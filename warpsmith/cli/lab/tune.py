@@ -39,7 +39,7 @@ def tune_command(
     from warpsmith.reporting import terminal
 
     project = find_project()
-    op, base = lab_requests.locate_version(project, solution)
+    op, base = version.find_version(project, solution)
     manifest = version.standalone_manifest(project, op, base, target)
     sets = lab_requests.EVERYTHING if shapes == "full" else ("representative",)
     with console.progress() as tell, lab_requests.lease_target(project, manifest.target, tell):
@@ -51,7 +51,7 @@ def tune_command(
         files.write_file(path, text)
         tuning = tuning.model_copy(update={"written": project.relative(path)})
     tries.log_configs(project, op, tuning.target, [screened.config for screened in tuning.tried])
-    record = project.root / ".warpsmith" / "tunings" / f"{op}-{base.language}-{base.version}-{tuning.target}.json"
+    record = project.scratch / "tunings" / f"{op}-{base.language}-{base.version}-{tuning.target}.json"
     files.write_file(record, tuning.model_dump_json(indent=2) + "\n")
     if as_json:
         console.out_json(tuning)

@@ -112,7 +112,7 @@ def try_command(
     with (
         device_lease.lease_device(page.target, console.tell),
         start_host(
-            page.target.kind, tried, hidden, project.root / ".warpsmith" / "compiled"
+            page.target.kind, tried, hidden, project.scratch / "compiled"
         ) as host,  # it imports PyTorch while this process does too
         TemporaryFolder("reference") as folder,
     ):
@@ -270,7 +270,7 @@ def _profile_text(project: Project, page: HardwarePage, workbench: Workbench, na
             project=project, file=bench.file, candidate=Candidate(path, variant.language, name), page=page,
             measurement=measurement, limits=bench.limits,
         )  # fmt: skip
-        reports = project.root / ".warpsmith" / PROFILES / bench.file.definition.name
+        reports = project.scratch / PROFILES / bench.file.definition.name
         profile = explain.explain_version(request, reports)
         waits = [_hotspot_text(project, profile, path)] if stalls else []
     advice = f"; try: {profile.opportunities[0].name}" if profile.opportunities else ""

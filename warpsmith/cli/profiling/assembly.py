@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from warpsmith.cli import console
-from warpsmith.cli.campaign.version import File
+from warpsmith.cli.campaign.version import File, find_version
 from warpsmith.cli.options import Json
 from warpsmith.errors import Misuse
 
@@ -87,20 +87,17 @@ def _find_limits(project: Project, target: str | None, arch: str) -> Multiproces
 
 
 def _operator_and_language(project: Project, path: Path) -> tuple[str, str]:
-    from warpsmith.campaign import lab_requests
-
-    op, version = lab_requests.locate_version(project, path)
+    op, version = find_version(project, path)
     return op, version.language
 
 
 def _inspect(project: Project, path: Path, arch: str | None, workloads: list[str], keep: Path | None) -> Assembly:
     from warpsmith import languages
-    from warpsmith.campaign import lab_requests
     from warpsmith.lab.machine import hardware
     from warpsmith.lab.operator import definition_file
     from warpsmith.profiling.assembly import inspect as reader
 
-    op, version = lab_requests.locate_version(project, path)
+    op, version = find_version(project, path)
     if arch is None and "gpu" in languages.get(version.language).targets:
         device = hardware.find_local_target(project)
         arch = device.isa if device and device.kind == "gpu" else None

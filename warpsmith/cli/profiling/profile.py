@@ -9,6 +9,7 @@ import typer
 
 from warpsmith.cli import console
 from warpsmith.cli.campaign import rounds, version
+from warpsmith.cli.campaign.version import VersionCampaign
 from warpsmith.cli.options import Json, Target
 from warpsmith.errors import Misuse
 
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
 def profile_command(
     solution: Annotated[
         Path | None,
-        typer.Argument(help="Version: kernels/<op>/<language>/v<N>.<ending>; or the script of a trace."),
+        typer.Argument(
+            help="Version: kernels/<op>/<language>/v<N>.<ending>, by default the one that is due; or the script of"
+            " a trace."
+        ),
     ] = None,
     arguments: Annotated[list[str] | None, typer.Argument(help="Arguments of the script, after `--`.")] = None,
     workload: Annotated[
@@ -42,9 +46,7 @@ def profile_command(
     diff: Annotated[
         tuple[str, str] | None, typer.Option(help="Compare the metrics of two profiled versions of a campaign.")
     ] = None,
-    campaign: Annotated[
-        str | None, typer.Option(help="Name of the campaign; by default the one where this version is due.")
-    ] = None,
+    campaign: VersionCampaign = None,
     target: Target = None,
     steps: Annotated[
         int | None,
@@ -62,17 +64,17 @@ def profile_command(
 
     project = find_project()
     modes = [name for name, value in (("--report", report), ("--diff", diff)) if value]
-    if len(modes) > 1 or (modes and solution) or (not modes and solution is None):
-        raise Misuse("Give one of a version, a script with --kind trace, --report FILE and --diff V1 V2.")
     if kind not in ("kernel", "trace"):
         raise Misuse(f"Unknown kind `{kind}`; known: kernel, trace.")
+    if len(modes) > 1 or (modes and solution) or (kind == "trace" and solution is None):
+        raise Misuse("Give one of a version, a script with --kind trace, --report FILE and --diff V1 V2.")
     if report:
         _explain_report(project, report, kernel, as_json)
     elif diff:
         _print_diff(project, campaign, diff, as_json)
     elif solution and kind == "trace":
         _trace_script(project, solution, arguments or [], steps, timeout, as_json)
-    elif solution:
+    else:
         _profile_version(project, solution, workload, campaign, target, full, as_json)
 
 
@@ -83,7 +85,7 @@ def register(app: typer.Typer) -> None:
 
 def _profile_version(
     project: Project,
-    path: Path,
+    path: Path | None,
     workload: str | None,
     campaign: str | None,
     target: str | None,
@@ -96,16 +98,24 @@ def _profile_version(
     from warpsmith.driver.answers.profile import describe_profile
 
     version.refuse_with_campaign(campaign, {"--target": target})
-    op, candidate = lab_requests.locate_version(project, path)
-    due = version.find_campaign_of(project, op, candidate, campaign) if campaign or target is None else None
+    due = None
+    if path is None:
+        version.require_no_options({"--target": target})
+        due = store.find_campaign(project, campaign)
+        op, candidate = due.manifest.target_op, open_round.version_to_profile(due)[1]
+        version.tell_version(due, candidate)
+    else:
+        op, candidate = version.find_version(project, path)
+        if campaign or target is None:
+            due = version.find_campaign_of(project, op, candidate, campaign)
     manifest = due.manifest if due is not None else version.standalone_manifest(project, op, candidate, target)
     with console.progress() as tell:
         if due is not None:
-            with store.hold_campaign(due, f"profile {path}"):
+            with store.hold_campaign(due, f"profile {project.relative(candidate.path)}"):
                 version.require_due_version(due, candidate, open_round.version_to_profile(due)[1])
                 summary = lab_requests.profile_due_version(due, tell, workload, full=full)
         else:
-            folder = project.root / ".warpsmith" / store.PROFILES / op
+            folder = project.scratch / store.PROFILES / op
             with lab_requests.lease_target(project, manifest.target, tell):
                 request = lab_requests.lab_request(project, manifest, candidate, tell)
                 summary = explain.explain_version(request, folder, workload, full=full)
@@ -196,7 +206,7 @@ def _trace_script(
     from warpsmith.profiling.trace import script as trace
     from warpsmith.profiling.trace import text as trace_text
 
-    folder = project.root / ".warpsmith" / "traces" / script.stem
+    folder = project.scratch / "traces" / script.stem
     with console.progress() as tell:
         tell(f"{script.name} under torch.profiler")
         result = trace.trace_script(script, arguments, folder, steps=steps, timeout=timeout)

@@ -46,10 +46,6 @@ class _Design:
     reason: str = ""
     times: ScreenedSpeedup | None = None
 
-    @property
-    def is_right(self) -> bool:
-        return self.end == "correct" or self.times is not None
-
 
 @dataclass(frozen=True)
 class ContendersRound:

@@ -513,9 +513,8 @@ class CorrectnessCheck:
             raise SideFailed(grade.status, f"{grade.detail} ({description})")
         if self._line_counts and COUNTED in self._line_counts.sides and COUNTED in session.sides:
             grade_rows = functools.partial(session.call_and_grade_rows, axis=axis or "", chosen=chosen)
-            self._line_counts.repeat_call(
-                grade_rows if axis else session.call_and_grade, session.workload.name, description
-            )
+            call = grade_rows if axis else session.call_and_grade
+            self._line_counts.repeat_call(call, self._file.definition, session.workload, description)
 
     def _check_repeat(self, session: Session, extremes: Extremes) -> None:
         """Call again on the same inputs and compare.

@@ -95,10 +95,9 @@ class PairedTiming:
         """Return workload name to the record of its times, with the roofline."""
         timings = {}
         for workload in self.workloads:
-            work, dtype = file.definition.work(workload), file.definition.operand_dtype(workload)
             samples = self.samples[workload.name]
             clock = timing.timing_clock(samples, device)
-            roofline = hardware.workload_roofline(project, page, measurement, work, dtype, clock)
+            roofline = hardware.workload_roofline(project, page, measurement, file.definition, workload, clock)
             timings[workload.name] = timing.summarize_samples(samples, roofline, device)
         return timings
 

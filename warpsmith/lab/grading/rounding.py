@@ -60,8 +60,10 @@ def describe_truncation(
 def _mean_errors(output: torch.Tensor, expected: torch.Tensor, dtype: DType) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield each direction with the mean errors of rows in it, in units in the last place.
 
-    Rows are those of the output if it has enough of them, else pieces of it; a small output has none. A value that
-    a row has many times counts once there: ties are rounded alike, and in all rows.
+    An error is the distance from the number that is nearest to the reference: where the results of a row are
+    nearly the same, right ones lie all above the reference, or all below it. Rows are those of the output if it
+    has enough of them, else pieces of it; a small output has none. A value that a row has many times counts once
+    there: ties are rounded alike, and in all rows.
     """
     value, result = (tensor.flatten()[: input_rules.NEAR_ELEMENTS] for tensor in (expected, output))
     width = expected.shape[-1] if expected.ndim > 1 else 0
@@ -69,8 +71,9 @@ def _mean_errors(output: torch.Tensor, expected: torch.Tensor, dtype: DType) -> 
         width = gate_rules.TRUNCATION_PIECE
     rows = value.numel() // width
     value, result = (tensor[: rows * width].view(rows, width) for tensor in (value, result))
-    counted = value.isfinite() & (value.abs() * dtype.unit_roundoff > dtype.smallest_subnormal)
-    errors = (result.double() - value) / number_spacing(value, dtype)
+    nearest = value.to(output.dtype).double()
+    counted = nearest.isfinite() & (value.abs() * dtype.unit_roundoff > dtype.smallest_subnormal)
+    errors = (result.double() - nearest) / number_spacing(value, dtype)
     order = value.argsort(-1)
     value, errors, counted = (tensor.gather(-1, order) for tensor in (value, errors, counted))
     counted[:, 1:] &= value[:, 1:] != value[:, :-1]

@@ -24,9 +24,8 @@ def floor_seconds_by_workload(
         measurement = None
     floors: dict[str, float | None] = {}
     for workload in workloads:
-        work, dtype = definition.work(workload), definition.operand_dtype(workload)
         try:
-            roofline = hardware.workload_roofline(project, page, measurement, work, dtype)
+            roofline = hardware.workload_roofline(project, page, measurement, definition, workload)
             floors[workload.name] = roofline.floor_seconds
         except UnknownFigure:
             floors[workload.name] = None

@@ -12,7 +12,7 @@ from warpsmith.core import gate_rules
 from warpsmith.core.arithmetic.occupancy import MultiprocessorLimits
 from warpsmith.core.arithmetic.roofline import Rate, Roofline
 from warpsmith.core.base import Model
-from warpsmith.core.definition import Work
+from warpsmith.core.definition import Definition, Work, Workload
 from warpsmith.core.hardware import UNITS, Clock, Measurement, Target
 from warpsmith.core.text import describe_error
 from warpsmith.errors import BadEntry, MachineLacks, Misuse, UnknownFigure
@@ -156,8 +156,8 @@ def workload_roofline(
     project: Project,
     page: HardwarePage,
     measurement: Measurement | None,
-    work: Work,
-    dtype: str,
+    definition: Definition,
+    workload: Workload,
     clock: Clock | None = None,
 ) -> Roofline:
     """Build the roofline of a workload from ceilings measured on this machine, else from documented figures.
@@ -166,14 +166,15 @@ def workload_roofline(
         project: the project.
         page: page of the target.
         measurement: measurement of this machine; None if it is another one.
-        work: algorithmic work.
-        dtype: type of the operands.
+        definition: definition of the operator, which has the work and the type of the operands.
+        workload: one of its workloads.
         clock: clock that the workload is timed with; by default the one with the lowest launch floor.
 
     Raises:
         UnknownFigure: no bandwidth is known.
     """
-    ceiling, peak = _RATES.get(dtype, ("", ""))
+    work = definition.work(workload)
+    ceiling, peak = _RATES.get(definition.operand_dtype(workload), ("", ""))
     bandwidth = _bandwidth(project, measurement, work) or documented_rate(page, "memory_bandwidth")
     if bandwidth is None:
         raise _no_bandwidth(page)

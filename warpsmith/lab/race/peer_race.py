@@ -220,13 +220,13 @@ class PeerRace:
         self.samples[mode][workload.name] = samples
         for grade in samples.grades:
             self._add_grade(SOLUTION, grade, near=False)
-        request, work = self.request, self.request.file.definition.work(workload)
+        request = self.request
         roofline = hardware.workload_roofline(
             request.project,
             request.page,
             request.measurement,
-            work,
-            request.file.definition.operand_dtype(workload),
+            request.file.definition,
+            workload,
             timing.timing_clock(samples, self.device),
         )
         return timing.summarize_samples(samples, roofline, self.device)

@@ -117,15 +117,16 @@ class _Observer:
 
     def _observe_point(self, side: Side, arenas: Arenas, workload: Workload) -> Point:
         request, definition = self.request, self.request.file.definition
-        work, dtype = definition.work(workload), definition.operand_dtype(workload)
-        roofline = hardware.workload_roofline(request.project, request.page, request.measurement, work, dtype)
+        roofline = hardware.workload_roofline(
+            request.project, request.page, request.measurement, definition, workload
+        )
         return Point(
             workload=workload.name,
             seconds=self._median_seconds(side, arenas, workload),
             floor_seconds=roofline.floor_seconds,
             memory_seconds=roofline.memory_seconds,
             compute_seconds=roofline.compute_seconds,
-            bytes=work.bytes,
+            bytes=definition.work(workload).bytes,
         )
 
     def _host_seconds(self, side: Side, arenas: Arenas) -> float:

@@ -81,7 +81,7 @@ def inspect_assembly(
         raise Misuse(f"{source.name}: the language `{language}` shows no assembly.")
     selected = _chosen(definition, workloads)
     target = compiler.architecture(arch)
-    folder = (keep or project.root / ".warpsmith" / "assembly") / definition.name / language / source.stem
+    folder = (keep or project.scratch / "assembly") / definition.name / language / source.stem
     listings = compiler.assembly(source, definition, selected, target, folder)
     kernels = tuple(read_assembly(listing, source, project) for listing in listings)
     return Assembly(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -142,8 +142,3 @@ def map_argument(value: Any, change: Callable[[dict[str, Any]], Any]) -> Any:  #
     if isinstance(value, dict):
         return change(value)
     return [map_argument(item, change) for item in value] if isinstance(value, list | tuple) else value
-
-
-def arguments_of(node: RegionNode) -> Iterable[Any]:
-    """Return all arguments of a node."""
-    return (*node.args, *node.kwargs.values())

@@ -1,4 +1,4 @@
-"""Copies of drafts with other constants."""
+"""Copies of versions and drafts with other constants."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import shutil
 from pathlib import Path
 
 
-def draft_with(folder: Path, path: Path, **constants: int) -> Path:
-    """A copy of a draft with other constants, beside a copy of its definition."""
-    operator = path.parents[2]
+def copy_with(folder: Path, path: Path, **constants: int) -> Path:
+    """A copy of a version or a draft with other constants, beside a copy of its definition."""
+    operator = next(parent for parent in path.parents if (parent / "definition.py").is_file())
     copy = folder / operator.name / path.relative_to(operator)
     copy.parent.mkdir(parents=True)
     shutil.copy(operator / "definition.py", folder / operator.name)
