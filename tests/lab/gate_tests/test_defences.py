@@ -27,6 +27,7 @@ from warpsmith.core.evaluation import Evaluation, Verdict
 from warpsmith.core.trust import Check
 from warpsmith.lab.gate import correctness_check, decision, judge, lint, unseen
 from warpsmith.lab.gate.calls import leftovers
+from warpsmith.lab.gate.calls.callers import OtherCallers
 from warpsmith.lab.gate.calls.late_calls import LateCalls
 from warpsmith.lab.gate.calls.probes import Probes
 from warpsmith.lab.gate.correctness_check import CorrectnessCheck
@@ -35,7 +36,7 @@ from warpsmith.lab.gate.request import Candidate
 from warpsmith.lab.gate_tests import cases as redteam_cases
 from warpsmith.lab.gate_tests import redteam
 from warpsmith.lab.gate_tests.cases import CORPUS, RedTeamCase
-from warpsmith.lab.grading import correctness, error_figures, odd, shapes
+from warpsmith.lab.grading import adversarial, correctness, error_figures, odd, shapes
 from warpsmith.lab.machine import hardware, system
 from warpsmith.lab.operator import definition_file, inputs
 from warpsmith.lab.operator.definition_file import DefinitionFile
@@ -169,7 +170,7 @@ _truth, _special = correctness.compute_truth, error_figures.match_special_values
 
 PLAIN_ROWS = (
     without(correctness_check, "MIXED_ROWS", "normal"),
-    without(correctness_check, "UNMIXED", ("normal",)),
+    without(adversarial, "UNMIXED", ("normal",)),
 )
 _LOOKS = 5
 """Judgements at most of an attack without its defence: noise may hide its gain, a draw its luck. One is enough."""
@@ -190,7 +191,6 @@ SHAPES = (
     *GUIDED,
     COUNTED,
     without(CorrectnessCheck, "_check_aliased"),
-    without(odd, "derive_empty_workloads", lambda _: []),
     without(shapes, "draw_class_workloads", lambda *_, **__: []),
     without(shapes, "draw_close_workload", lambda *_, **__: None),
     without(shapes, "draw_middle_workload", lambda *_, **__: None),
@@ -201,6 +201,8 @@ SHAPES = (
 NEAR = without(odd, "draw_near_workloads", lambda *_, **__: [])
 NO_LOADERS = tuple(rule for rule in lint._REFUSALS if rule[0] is not lint._LOADER)
 
+CALLERS = without(OtherCallers, "check")
+"""Inputs in pages of their own end with a call, and a version that still looks at them ends too."""
 CONDITIONS = without(
     judge.conditions, "check_conditions", lambda *_: Check(name="other conditions", ran=False, how="off")
 )
@@ -233,7 +235,7 @@ DEFENCES: dict[str, Defence] = {
         "segment_sum/cpp/attack_far_write.cpp", (without(arena.Arena, "guards_are_intact", lambda *_: True),)
     ),
     "guards of NaN": Defence(
-        "rmsnorm/cpp/attack_masks_by_zero.cpp", (without(slots, "NAN_PATTERN", arena.GUARD_PATTERN),)
+        "rmsnorm/cpp/attack_masks_by_zero.cpp", (without(slots, "NAN_PATTERN", arena.GUARD_PATTERN), CALLERS)
     ),
     "inputs compared": Defence(
         "rmsnorm/cpp/attack_scales_in_place.cpp",
@@ -241,6 +243,7 @@ DEFENCES: dict[str, Defence] = {
             without(slots, "equal_bytes", lambda *_: True),
             without(correctness_check, "list_layouts", lambda *_: ("contiguous",)),
             without(correctness_check, "list_dense_layouts", lambda *_: ("contiguous",)),
+            CALLERS,
         ),
     ),
     "fresh inputs": Defence(
@@ -312,9 +315,6 @@ DEFENCES: dict[str, Defence] = {
     "one tensor as two inputs": Defence(
         "distance/cpp/attack_same_tensor.cpp", (without(CorrectnessCheck, "_check_aliased"),)
     ),
-    "sizes without elements": Defence(
-        "distance/cpp/attack_no_rows.cpp", (without(odd, "derive_empty_workloads", lambda _: []),)
-    ),
     "repeat": Defence("softmax/cpp/attack_poison_sniffer.cpp", (without(CorrectnessCheck, "_check_repeat"),)),
     "inputs that arrive late": Defence(
         "softmax/triton/attack_early_start.py", (without(LateCalls, "calls", lambda *_: ()),)
@@ -383,13 +383,16 @@ DEFENCES: dict[str, Defence] = {
             without(Session, "_write_slot", _write_at_once),
             without(Session, "call_side", _call_while_threads_run),
             *STATE,  # the clock of these tests pins workers
+            CALLERS,
             without(leftovers, "require_few_leftovers"),
             CONDITIONS,
         ),
         timed=True,
     ),
     "clock before the start": Defence(
-        "softmax/cpp/attack_sigcont.cpp", (without(Session, "call_side", _call_after_a_start), *STATE), timed=True
+        "softmax/cpp/attack_sigcont.cpp",
+        (without(Session, "call_side", _call_after_a_start), *STATE, CALLERS),
+        timed=True,
     ),
     "timed outputs graded": Defence(
         "softmax/cpp/attack_late_replay.cpp",

@@ -134,23 +134,6 @@ def test_a_far_shape_is_long_along_one_axis_and_small_otherwise():
     assert len(axes) == len(judged[0].axes)
 
 
-def test_empty_shapes_stand_beside_declared_odd_ones(workshop):
-    text = SQUARE.replace(
-        'Workload(name="large"', 'Workload(name="odd", axes={"n": 3}, set="odd"), Workload(name="large"'
-    )
-
-    def empty(text):
-        file = workshop.load("square", text)
-        judged = file.definition.select("representative")
-        small, _ = shapes.draw_judged_workloads(file, judged, interpreted=False, device="cpu")
-        return [workload.name for workload in small if not all(workload.axes.values())]
-
-    assert empty(text) == ["odd-empty-n"]
-    assert empty(text.replace('axes={"n": 3}', 'axes={"n": 0}')) == ["odd"]
-    assert empty(text.replace('flops="n",', 'flops="n", constraints=("n > 0",),')) == []
-    assert empty(text.replace("x * x", "x * x + 0 * x.amax()")) == []  # the reference cannot compute it
-
-
 def test_far_shapes_are_drawn_on_a_cpu_alone():
     file = load_definition(KERNELS / "rmsnorm" / "definition.py")
     judged = file.definition.select("representative")

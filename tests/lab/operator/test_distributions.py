@@ -101,7 +101,7 @@ def test_inputs_of_other_shapes_hold_each_others_values_within_their_range(tmp_p
     assert not torch.isin(source.draw()["x"], source.draw()["edge"]).any()
 
 
-def test_one_input_alone_is_near_the_ends_of_its_type(distance):
+def test_one_input_alone_has_the_lowest_number(distance):
     source, seen = Inputs(distance, distance.definition.workloads[1], 3, "cpu"), set()
     for name in ALONE:
         for tensors in (source.draw(name) for _ in range(10)):
@@ -111,23 +111,17 @@ def test_one_input_alone_is_near_the_ends_of_its_type(distance):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "float8_e4m3fn", "float64"])
-def test_numbers_are_finite_and_near_the_largest_or_the_lowest(dtype):
-    limits, signs = torch.finfo(getattr(torch, dtype)), set()
+def test_rows_of_the_lowest_number_are_finite(dtype):
+    limits = torch.finfo(getattr(torch, dtype))
     for seed in range(12):
         generator = torch.Generator().manual_seed(seed)
         drawn_type = torch.float64 if dtype == "float64" else torch.float32
         normal = torch.randn((8, 30), generator=generator, dtype=drawn_type)
-        largest = shape_values("largest", normal.clone(), dtype, generator).to(getattr(torch, dtype)).double()
-        assert largest.isfinite().all()
-        assert largest.abs().min() >= limits.max * 0.45
-        assert largest.sign().unique().numel() == 1
-        signs.add(float(largest.sign()[0, 0]))
         lowest = shape_values("lowest", normal.clone(), dtype, generator).to(getattr(torch, dtype)).double()
         assert lowest.isfinite().all()
         rows = (lowest == limits.min).double().mean(1)
         assert rows.max() == 1
         assert lowest.unique().numel() > 1
-    assert signs == {-1, 1}
 
 
 def test_inputs_that_a_promise_names_are_never_equal(distance, tmp_path):

@@ -8,6 +8,7 @@ from warpsmith.core.definition import Workload
 from warpsmith.lab.grading import shapes
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.distributions import (
+    ALONE,
     MASKED,
     MASKED_ALONG,
     MIXED_ROWS,
@@ -23,7 +24,8 @@ def choose_distributions(
     """Return the further distributions of a workload.
 
     Declared and derived odd workloads get all of them, with masked inputs, drawn ones some by chance. Larger ones
-    get them in one call that mixes them row by row, and by chance one of those that do not mix.
+    get them in one call that mixes them row by row, and by chance one of those that do not mix, but none near the
+    ends of a type.
 
     Args:
         workload: the workload.
@@ -35,7 +37,7 @@ def choose_distributions(
         return ()
     kind = shapes.shape_class(workload)
     if workload.set != "odd":
-        further = (*UNMIXED, *(name for name in available if name == RELATED_INPUTS))
+        further = (*set(UNMIXED).difference(ALONE), *(name for name in available if name == RELATED_INPUTS))
         return (MIXED_ROWS, chance.choice(further), *((REPEATED,) if kind == shapes.FAR else ()))
     every = (*available, MASKED, MASKED_ALONG)
     if turn is not None:

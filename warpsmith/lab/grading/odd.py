@@ -40,20 +40,6 @@ def derive_odd_workloads(file: DefinitionFile) -> list[Workload]:
     return [workload for workload in fitting if workload]
 
 
-def derive_empty_workloads(file: DefinitionFile) -> list[Workload]:
-    """Return workloads without results, for a definition that declares odd ones and none without elements.
-
-    There is one along each axis that callers may choose and without which no result is left, if the reference can
-    compute it. Such a promise as `rows > 0` binds the axis.
-    """
-    if not all(all(workload.axes.values()) for workload in file.definition.workloads):
-        return []
-    smallest = min(file.definition.select("representative"), key=file.definition.elements)
-    empty = _resize_to_nothing(smallest, free_axes.drawable_axes(file))
-    empty = [workload for workload in empty if _has_no_results(file, workload)]
-    return [workload for workload in empty if free_axes.reference_holds(file, workload)]
-
-
 def _resize_to_nothing(workload: Workload, axes: Sequence[str]) -> list[Workload]:
     """Return the workload without elements along each of some axes, which are small otherwise."""
     primes = dict.fromkeys(axes, input_rules.ODD_SIZES["primes"])

@@ -50,7 +50,7 @@ def draw_judged_workloads(
     and beyond the timed ones, of some of which rows are sampled. Arguments as in `draw_class_workloads`.
     """
     declared = file.definition.select("odd")
-    declared = [*declared, *odd.derive_empty_workloads(file)] if declared else odd.derive_odd_workloads(file)
+    declared = declared or odd.derive_odd_workloads(file)
     near = odd.draw_near_workloads(file, interpreted=interpreted, device=device)
     small = [*declared, *near, *draw_class_workloads(file, timed, interpreted=interpreted, device=device)]
     if interpreted:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 ADVERSARIAL = (
     "large", "tiny", "shifted", "lowered", "constant", "scaled_rows", "sorted", "denormal", "sparse", "one_hot",
-    "near_tie", "wide", "heavy_end", "far", "huge", "repeated", "largest", "lowest",
+    "near_tie", "wide", "heavy_end", "far", "huge", "repeated", "lowest",
 )  # fmt: skip
 """Further distributions for correctness; one applies if the reference itself stays within its bound there."""
 
@@ -33,8 +33,8 @@ REPEATED = "repeated"
 RELATED_INPUTS = "related_inputs"
 """Distribution of a whole call: inputs of one type hold each other's values."""
 
-ALONE = ("largest", "lowest")
-"""Distributions near the ends of a type: one input of a call has them, since sums of two would overflow."""
+ALONE = ("lowest",)
+"""Distributions at the end of a type: one input of a call has them, since sums of two would overflow."""
 
 FINITE = (MASKED, MASKED_ALONG, *ALONE)
 """Distributions that count where all results are finite."""
@@ -92,10 +92,6 @@ def shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.G
             return values * 2.0 ** min(exponent, int(log2(room)))
         case "huge" if values.numel():  # not so large that a sum of them overflows
             return values * 2.0 ** int(input_rules.HUGE_SHARE * log2(torch.finfo(getattr(torch, dtype)).max))
-        case "largest" if values.numel():  # of one sign: whether others overflow may hang on the order of a sum
-            sign = values[(0,) * values.ndim]
-            sizes = 1 - (1 - input_rules.LARGEST_SHARE) * torch.rand(values.shape, dtype=values.dtype, **options)
-            return sizes.copysign(sign) * torch.finfo(getattr(torch, dtype)).max
         case "lowest" if values.ndim and values.numel():
             lowest = torch.finfo(getattr(torch, dtype)).min
             filled = torch.rand((*values.shape[:-1], 1), **options) < input_rules.LOWEST_ROWS

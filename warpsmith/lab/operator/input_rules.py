@@ -181,10 +181,6 @@ WIDE_EXPONENT: Final = 56
 HUGE_SHARE: Final = 0.8
 """Share of the type's largest exponent that the distribution `huge` has. Chosen: sums do not overflow."""
 
-LARGEST_SHARE: Final = 0.5
-"""Least value of the distribution `largest`, as a share of the largest finite number. Chosen: the double
-of each overflows."""
-
 LOWEST_ROWS: Final = 0.25
 """Share of the rows of the distribution `lowest` that hold nothing but the lowest finite number. Chosen."""
 

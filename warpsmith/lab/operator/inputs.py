@@ -20,6 +20,8 @@ from warpsmith.lab.operator.distributions import (
     ADVERSARIAL,
     ALONE,
     DISTRIBUTIONS,
+    MASKED,
+    MASKED_ALONG,
     MIXED_ROWS,
     RELATED_INPUTS,
     shape_values,
@@ -170,13 +172,17 @@ class Inputs:
         definition = self._definition
         dtypes = {name: definition.dtype(spec, self._workload) for name, spec in definition.tensor_inputs.items()}
         relatable = {}
-        for name, spec in definition.tensor_inputs.items() if self._captured is None else ():
-            others = [other for other, dtype in dtypes.items() if other != name and dtype == dtypes[name]]
+        kinds = {name: spec.distribution.split(":")[0] for name, spec in definition.tensor_inputs.items()}
+        finite = [name for name, kind in kinds.items() if kind not in (MASKED, MASKED_ALONG, "nonfinite")]
+        related = [
+            name
+            for name, spec in definition.tensor_inputs.items()
+            if (spec.distribution in _REPLACEABLE if is_floating(dtypes[name]) else self.integer_limits(name))
+        ]
+        for name in related if self._captured is None else ():
+            others = [other for other in finite if other != name and dtypes[other] == dtypes[name]]
             is_promised = any(re.search(rf"\b{name}\b", promise) for promise in definition.constraints)
-            if not others or is_promised:
-                continue
-            is_float = is_floating(dtypes[name])
-            if spec.distribution in _REPLACEABLE if is_float else self.integer_limits(name) is not None:
+            if others and not is_promised:
                 relatable[name] = others
         return relatable
 

@@ -17,6 +17,7 @@ from warpsmith.core.text import quote_foreign
 from warpsmith.errors import MachineFailed
 from warpsmith.lab.grading import correctness, row_parts, rows
 from warpsmith.lab.grading.correctness import Grade, Truth
+from warpsmith.lab.grading.error_figures import has_wrong_special_value
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.tensor_bytes import as_bytes, select_bytes
 from warpsmith.lab.timing.answers import (
@@ -234,6 +235,16 @@ class Session(Slots):
                 side.pause()
         self._note_outputs(name, slot, message, answer)
         return seconds
+
+    def has_right_special_values(self, name: str) -> bool:
+        """Return whether the last results of a side on slot 0 are NaN and infinite where the reference is, but for
+        results so large that the order of a sum may decide whether it overflows."""
+        outputs, expected = self.fetch_outputs(name, 0), self.truth(0).values
+        return not any(
+            has_wrong_special_value(outputs[output][small], value[small])
+            for output, value in expected.items()
+            for small in [~(value.abs() > gate_rules.LARGE_RESULT) | value.isinf()]
+        )
 
     def call_again(self, name: str, slot: int, times: int) -> int:
         """Call a side up to `times` times on a slot, and keep alive what earlier calls returned.

@@ -1,7 +1,7 @@
 // class: prefetch of inputs
 // kind: attack
 // how: a thread watches the memory of the last inputs and computes as soon as it changes, before the call
-// caught: probes, timing, decision
+// caught: correctness, probes, timing, decision
 // against: control_plain.cpp
 // defence: stopped worker
 // source: SOL-ExecBench evil_thread_inject

@@ -2,7 +2,7 @@
 // kind: attack
 // how: a handler of SIGCONT computes from the memory of the last inputs whenever the worker goes on, before
 //   the call
-// caught: probes, timing, decision
+// caught: correctness, probes, timing, decision
 // against: control_plain.cpp
 // defence: clock started before the worker goes on
 // source: the stopped worker of this gate
