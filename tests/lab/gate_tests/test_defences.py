@@ -6,6 +6,7 @@ together, and a comment says why.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -169,7 +170,7 @@ _pause, _write = Side.pause, Session._write_slot
 _truth, _special = correctness.compute_truth, error_figures.match_special_values
 
 PLAIN_ROWS = (
-    without(correctness_check, "MIXED_ROWS", "normal"),
+    without(adversarial, "MIXED_ROWS", "normal"),
     without(adversarial, "UNMIXED", ("normal",)),
 )
 _LOOKS = 5
@@ -201,6 +202,7 @@ SHAPES = (
 NEAR = without(odd, "draw_near_workloads", lambda *_, **__: [])
 NO_LOADERS = tuple(rule for rule in lint._REFUSALS if rule[0] is not lint._LOADER)
 
+_CORES_OF_A_WATCHER = 3
 CALLERS = without(OtherCallers, "check")
 """Inputs in pages of their own end with a call, and a version that still looks at them ends too."""
 CONDITIONS = without(
@@ -367,7 +369,7 @@ DEFENCES: dict[str, Defence] = {
         "softmax/triton/attack_copied_library.py", (without(Probes, "_record_library_calls"),)
     ),
     "kept results by time": Defence(
-        "softmax/cpp/attack_content_memo.cpp", (without(Probes, "_time_repeats"),), timed=True
+        "softmax/cpp/attack_content_memo.cpp", (without(Probes, "_time_repeats"), CONDITIONS), timed=True
     ),
     "bounded memory": Defence("matmul/cpp/attack_unbounded_packs.cpp", (without(Probes, "_bound_memory"),)),
     "processes left": Defence("argmax/cpp/attack_daemon.cpp", (without(Side, "descendants", lambda _: []),)),
@@ -524,6 +526,8 @@ def _case(name: str) -> RedTeamCase:
     [pytest.param(n, marks=pytest.mark.slow) if n in _SLOW else n for n in DEFENCES if n not in _EARLY],
 )
 def test_an_attack_holds_it(name: str, gate: Gate, monkeypatch: pytest.MonkeyPatch):
+    if name == "stopped worker" and len(os.sched_getaffinity(0)) < _CORES_OF_A_WATCHER:
+        pytest.skip("a thread that watches needs a core beside the caller's and the grader's")
     held(DEFENCES[name], gate, monkeypatch)
 
 
