@@ -343,7 +343,7 @@ def test_the_commands_say_what_is_not_judged(project, judged):
     assert begun.exit_code == 0
     assert "speed is not judged" in begun.output
     [campaign] = store.list_campaigns(project)
-    (project.kernels / OP / "triton").mkdir()
+    (project.kernels / OP / "triton").mkdir(exist_ok=True)
     (project.kernels / OP / "triton" / "v1.py").write_text("def run(x):\n    return x\n")
     verdict = call("judge", "kernels/double/triton/v1.py")
     assert verdict.exit_code == 0
@@ -361,7 +361,7 @@ def test_the_commands_say_what_is_not_judged(project, judged):
 def test_the_outcome_of_a_wrong_version_says_why(project, judged):
     judged["v1"] = "ROLLBACK"
     call("start", OP, "--target", "mi300x", "--language", "triton")
-    (project.kernels / OP / "triton").mkdir()
+    (project.kernels / OP / "triton").mkdir(exist_ok=True)
     (project.kernels / OP / "triton" / "v1.py").write_text("def run(x):\n    return x\n")
     verdict = call("judge", "kernels/double/triton/v1.py").output
     line = call("evaluate").output.splitlines()[0]

@@ -120,7 +120,7 @@ def test_without_a_campaign_numbers_are_not_compared(
     assert run(monkeypatch, "answer", "check", "profile", stdin=PROFILE) == 0
     assert capsys.readouterr().err.startswith("Values not compared: ")
     assert run(monkeypatch, "answer", "check", "profile", "--campaign", "gone", stdin=PROFILE) == 2
-    assert "No campaign `gone`" in capsys.readouterr().err
+    assert "`gone` is no campaign" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

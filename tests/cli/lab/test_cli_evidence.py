@@ -47,7 +47,7 @@ def campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> store.Campaign:
     monkeypatch.chdir(project.root)
     made = start.start_campaign(project, OP, "cpu", "toy", max_iterations=1)
     path = project.kernels / OP / "toy" / "v1.toy"
-    path.parent.mkdir()
+    path.parent.mkdir(exist_ok=True)
     path.write_text("one")
     open_round.record_verdict(made, judged(made, path))
     open_round.record_profile(made, profile(path))

@@ -133,7 +133,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(transfer, "time", SimpleNamespace(perf_counter=clock))
     monkeypatch.setattr(pair_timing, "BATCH_SECONDS", 0.005)
     monkeypatch.setattr(pair_timing, "BUDGET", TimingBudget(rounds=5, most=6, seconds=0.5, width=0.05))
-    monkeypatch.setattr(pair_timing.time_pair, "__defaults__", (pair_timing.BUDGET, print))
+    monkeypatch.setattr(pair_timing.time_pair, "__defaults__", (pair_timing.BUDGET, print, ()))
     monkeypatch.setattr(pair_timing.time_program, "__defaults__", (pair_timing.BUDGET, print))
     found = projects.find_project(tmp_path)
     extract.extract_operator(found, program(found), operator="aten::_softmax", tell=lambda _: None)
