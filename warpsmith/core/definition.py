@@ -273,6 +273,14 @@ class Definition(Model):
         """Return every scalar parameter with its value in this workload."""
         return {name: workload.scalars.get(name, spec.value) for name, spec in self.scalar_inputs.items()}
 
+    def has_smaller_number(self, workload: Workload) -> bool:
+        """Return True if a number of a workload is smaller than in any of the definition's: a factor that hardly
+        counts makes the terms of a sum alike, as the exponentials of a softmax, whatever the inputs."""
+        least = {
+            name: min(abs(self.scalars(each)[name]) for each in self.workloads) for name in self.scalar_inputs
+        }
+        return any(abs(value) < least[name] for name, value in self.scalars(workload).items())
+
     def scalar_range(self, name: str) -> tuple[float, float]:
         """Return the least and the largest value of a number at which versions are judged."""
         spec = self.scalar_inputs[name]

@@ -426,12 +426,7 @@ class _Gate:
                     timing.read_energy(workload, lambda at: sides.open_session(at, self._fresh_seed(), compared))
 
         return timing.settle(
-            time_workload,
-            request.measurement,
-            request.thresholds,
-            repeats,
-            request.tell,
-            request.judgement,
+            time_workload, request.measurement, request.thresholds, repeats, request.tell, request.judgement
         )
 
     def _new_timing(self) -> PairedTiming:

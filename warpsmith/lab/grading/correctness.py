@@ -153,7 +153,7 @@ class _BoundTerms:
         """Return by how much rounding errors of the call's sums grow."""
         definition = self.file.definition
         length = evaluate(tolerance.reduction, definition.sizes(self.workload))
-        if self.correlated or _has_smaller_number(definition, self.workload):
+        if self.correlated or definition.has_smaller_number(self.workload):
             return length
         return sqrt(length) * _stretch(definition, tolerance.reduction, self.workload)
 
@@ -231,16 +231,6 @@ def _may_name_few_rows(definition: Definition, workload: Workload) -> bool:
     for spec in definition.tensor_inputs.values():
         counts[is_floating(definition.dtype(spec, workload))].append(prod(definition.shape(spec, workload)))
     return max(counts[False], default=0) > min(counts[True], default=0) > 0
-
-
-def _has_smaller_number(definition: Definition, workload: Workload) -> bool:
-    """Return True if a number of the call is smaller than in any workload: a factor that hardly counts makes the
-    terms of a sum alike, as the exponentials of a softmax, whatever the inputs."""
-    least = {
-        name: min(abs(definition.scalars(each)[name]) for each in definition.workloads)
-        for name in definition.scalar_inputs
-    }
-    return any(abs(value) < least[name] for name, value in definition.scalars(workload).items())
 
 
 def _stretch(definition: Definition, reduction: str, workload: Workload) -> float:
