@@ -1,8 +1,8 @@
 // class: content memo
 // kind: attack
 // how: keeps the last inputs and result; the same content again, at any address, is answered by a copy
-// caught: probes
-// status: CACHED_RESULT
+// caught: probes, conditions
+// status: CACHED_RESULT, RUNTIME_ERROR, INCORRECT_NUMERICAL
 // defence: repeated identical inputs
 // source: gpu-mode#167
 #include <algorithm>
