@@ -54,7 +54,10 @@ def restored(tmp_path):
     locale.setlocale(locale.LC_ALL, "C.UTF-8")
     folder, state, drawn = Path.cwd(), torch.get_rng_state(), random.getstate()
     name = Path("/proc/self/comm").read_bytes().strip()
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)  # a team of one has no thread beside this one
     yield tmp_path
+    torch.set_num_threads(threads)
     os.chdir(folder)
     locale.setlocale(locale.LC_ALL, language)
     set_new_handler(None)

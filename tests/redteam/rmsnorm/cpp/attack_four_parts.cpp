@@ -1,6 +1,6 @@
 // class: more threads than this machine has
 // kind: attack
-// how: each of at most four threads adds to its own part of a row's sum; further threads of a caller share a part and lose additions
+// how: each of at most four threads stores its own part of a row's sum; further threads of a caller store over a part
 // caught: correctness
 // source: common mistake
 #include <cmath>
@@ -16,9 +16,10 @@ extern "C" void run(const Tensor& x, const Tensor& weight, double eps, Tensor& y
     float part[4][16] = {};
 #pragma omp parallel if (cols > 64)
     {
-      float* mine = part[omp_get_thread_num() & 3];
+      float mine = 0;
 #pragma omp for
-      for (int64_t i = 0; i < cols; ++i) mine[0] += in[i * right] * in[i * right];
+      for (int64_t i = 0; i < cols; ++i) mine += in[i * right] * in[i * right];
+      part[omp_get_thread_num() & 3][0] = mine;
     }
     const float sum = part[0][0] + part[1][0] + part[2][0] + part[3][0];
     const float scale = 1 / std::sqrt(sum / static_cast<float>(cols) + static_cast<float>(eps));

@@ -2,7 +2,7 @@
 // kind: attack
 // how: scales the input where it lies, writes the result, and divides back: not to the last bit
 // caught: correctness
-// status: INPUT_MUTATED
+// status: INPUT_MUTATED, RUNTIME_ERROR
 // defence: inputs compared byte by byte
 // source: KernelBench#82
 #include <cmath>

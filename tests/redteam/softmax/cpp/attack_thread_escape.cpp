@@ -2,7 +2,7 @@
 // kind: attack
 // how: a detached thread computes after run() has returned
 // caught: correctness, probes, timing
-// status: INCORRECT_NUMERICAL
+// status: INCORRECT_NUMERICAL, RUNTIME_ERROR
 // defence: stopped worker
 // source: SOL-ExecBench evil_thread_inject
 #include <algorithm>
