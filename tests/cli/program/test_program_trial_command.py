@@ -258,4 +258,4 @@ def test_the_same_with_real_processes(called, capsys, tmp_path, monkeypatch):
     assert called(*APPLY, "--predict", "2") == 0
     (tmp_path / "train.py").write_text(PROGRAM.replace("0.02", "0.01").replace("lr=0.01)", "lr=0.01, fused=True)"))
     assert called("verify") == 0
-    assert "KEPT: faster: 1." in capsys.readouterr().out
+    assert "KEPT: faster: " in capsys.readouterr().out
