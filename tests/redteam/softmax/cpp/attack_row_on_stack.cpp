@@ -1,6 +1,6 @@
 // class: rows on the stack of the caller
 // kind: attack
-// how: exponentials of a row lie on the stack of the thread that computes it, where a caller's thread has no room for long rows
+// how: room for the exponentials of a long row lies on the stack of the thread that computes it, where a caller's thread has less
 // caught: correctness
 // source: common mistake
 #include <algorithm>
@@ -14,7 +14,7 @@ extern "C" void run(const Tensor& x, Tensor& y) {
   for (int64_t row = 0; row < rows; ++row) {
     const float* in = x.data<float>() + row * cols;
     float* out = y.data<float>() + row * cols;
-    float kept[std::min(cols, kKept) + 1];
+    float kept[kKept];
     float most = -INFINITY;
     double sum = 0;
     for (int64_t i = 0; i < cols; ++i) most = std::isnan(in[i]) ? in[i] : std::max(most, in[i]);
