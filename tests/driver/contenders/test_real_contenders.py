@@ -68,7 +68,6 @@ def test_the_fastest_right_one_is_chosen(project: Any, monkeypatch: pytest.Monke
     project.definition_path("scale").write_text(DEFINITION)
     campaign = start.start_campaign(project, "scale", "cpu", "cpp")
     first = project.kernels / "scale" / "cpp" / "v1.cpp"
-    first.parent.mkdir(exist_ok=True)
     first.write_text(version(200))
     open_round.record_verdict(campaign, evaluation(first, speedup=None))
     open_round.record_profile(campaign, profile(first))
