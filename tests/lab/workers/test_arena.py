@@ -68,8 +68,9 @@ def test_poison_is_nan_in_every_floating_type(dtype):
 
 @pytest.fixture
 def alone(monkeypatch):
-    """`alone(shape, how)`: an arena that is guarded around one place, padded by five elements."""
+    """`alone(shape, how)`: an arena that is guarded around one place, padded by five elements, sliced by two."""
     monkeypatch.setattr(input_rules, "PADDINGS", (5,))
+    monkeypatch.setattr(input_rules, "SLICE_STEPS", (2,))
     made = []
 
     def make(shape, how, dtype="float32"):
@@ -92,6 +93,7 @@ def alone(monkeypatch):
         ("padded", (3, 4), (9, 1)),
         ("padded", (2, 3, 4), (32, 9, 1)),
         ("padded", (6,), (2,)),
+        ("sliced", (3, 4), (8, 2)),
         ("transposed", (3, 4), (1, 3)),
         ("transposed", (6,), (2,)),
         ("misaligned", (3, 4), (4, 1)),
@@ -149,6 +151,11 @@ def test_an_expanded_axis_is_one_slice_in_memory(alone):
 def test_rows_are_padded_by_one_of_several_widths():
     strides = {Layout().add((3, 4), "float32", "padded").strides for _ in range(60)}
     assert strides == {(4 + padding, 1) for padding in input_rules.PADDINGS}
+
+
+def test_rows_are_sliced_by_one_of_several_steps():
+    strides = {Layout().add((3, 4), "float32", "sliced").strides for _ in range(60)}
+    assert strides == {(4 * step, step) for step in input_rules.SLICE_STEPS}
 
 
 def test_more_than_two_axes_come_in_any_other_order(alone):

@@ -239,6 +239,10 @@ PADDINGS: Final = (5, 64)
 """Elements between the rows of a padded tensor, by chance: an odd number, so that rows start at every alignment;
 or what a slice of a wider tensor leaves."""
 
+SLICE_STEPS: Final = (2, 3)
+"""Steps between the elements of a sliced tensor along its last axis, by chance: queries and keys, or queries, keys
+and values, in one tensor."""
+
 GUARD_BYTES: Final = 4096
 """Length of the guard band around every tensor in shared memory: one page."""
 

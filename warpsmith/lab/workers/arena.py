@@ -42,7 +42,7 @@ STRIDED = ("padded", "transposed", "sliced", "misaligned", EXPANDED)
 """Further memory layouts of a tensor.
 
 `padded`: rows are farther apart than they are long. `transposed`: the last two axes are swapped in memory; of more
-axes, any are. `sliced`: each row uses every second element. A vector does so in all three. `misaligned`: it
+axes, any are. `sliced`: each row uses every second or third element. A vector does so in all three. `misaligned`: it
 starts one element after an aligned address. `expanded`: all of an axis drawn by chance is one slice in memory.
 """
 
@@ -87,6 +87,7 @@ class Layout:
     def __init__(self, *, widest: bool = False) -> None:
         """Lay out tensors; with `widest` each takes as much room as its layout may ever take."""
         self._paddings = (max(input_rules.PADDINGS),) if widest else input_rules.PADDINGS
+        self._slices = (max(input_rules.SLICE_STEPS),) if widest else input_rules.SLICE_STEPS
         self.size = input_rules.GUARD_BYTES
         self.places: list[TensorPlacement] = []
         self._guards: torch.Tensor | None = None
@@ -94,7 +95,9 @@ class Layout:
     def add(self, shape: tuple[int, ...], dtype: str, layout: str = "contiguous") -> TensorPlacement:
         """Reserve the next placement, contiguous or one of `STRIDED`; a tensor without axes is never strided."""
         shift = DTYPES[dtype].bytes if layout == "misaligned" else 0
-        placement = TensorPlacement(self.size + shift, shape, dtype, _strides(shape, layout, self._paddings))
+        padding, slicing = (random.SystemRandom().choice(each) for each in (self._paddings, self._slices))
+        strides = _strides(shape, layout, padding, slicing)
+        placement = TensorPlacement(self.size + shift, shape, dtype, strides)
         self.size += -(-(shift + placement.nbytes) // ALIGNMENT) * ALIGNMENT + input_rules.GUARD_BYTES
         self.places.append(placement)
         self._guards = None
@@ -117,7 +120,15 @@ class Layout:
         return self._guards
 
 
-def _strides(shape: tuple[int, ...], layout: str, paddings: tuple[int, ...]) -> tuple[int, ...] | None:
+def _strides(shape: tuple[int, ...], layout: str, padding: int, slicing: int) -> tuple[int, ...] | None:
+    """Return the strides of a layout; None if it is dense.
+
+    Args:
+        shape: sizes.
+        layout: `CONTIGUOUS` or one of `STRIDED`.
+        padding: elements between the rows of `padded` ones.
+        slicing: step between the elements of `sliced` ones, and of vectors.
+    """
     if layout not in (CONTIGUOUS, *STRIDED):
         raise ValueError(f"unknown layout `{layout}`; the layouts are: {', '.join((CONTIGUOUS, *STRIDED))}")
     if not shape or layout in (CONTIGUOUS, "misaligned"):
@@ -125,12 +136,12 @@ def _strides(shape: tuple[int, ...], layout: str, paddings: tuple[int, ...]) -> 
     if layout == EXPANDED:
         return _expanded_strides(shape)
     if len(shape) == 1:
-        return (2,)
+        return (slicing,)
     if layout == "transposed":
         return _reordered_strides(shape)
     rows, cols = shape[-2:]
-    padding = random.SystemRandom().choice(paddings) if layout == "padded" else 0
-    row, last = (cols + padding, 1) if layout == "padded" else (2 * cols, 2)
+    padding = padding if layout == "padded" else 0
+    row, last = (cols + padding, 1) if layout == "padded" else (slicing * cols, slicing)
     strides, step = [last, row], rows * row + padding
     for size in reversed(shape[:-2]):
         strides.append(step)
