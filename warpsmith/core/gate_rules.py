@@ -114,6 +114,10 @@ CALLER_TEAMS: Final = (3, 6, 16, 64, 96)
 machines, and more than most tables of parts have. On two cores a sum into shared parts was wrong in 1 of 16
 regions of 16 threads, and in nearly all of 64 (measured)."""
 
+CALLER_LIMIT: Final = (6, 5)
+"""OpenMP threads that one more such thread has, and how many of them it may have at a time. Chosen: a part that is
+neither all nor one, as a limit or a busy machine leaves it."""
+
 PAGES_BYTES: Final = 64 << 20
 """Bytes of inputs up to which they are copied to pages of their own. Chosen to bound the memory."""
 

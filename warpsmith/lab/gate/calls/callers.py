@@ -44,6 +44,10 @@ _TEAMS: Final = (
         f"with {gate_rules.CALLER_TEAMS[-1]} OpenMP threads, of which the library may give fewer",
         {"team": gate_rules.CALLER_TEAMS[-1], "dynamic": 1},
     ),
+    Caller(
+        "with {} OpenMP threads, of which {} may run".format(*gate_rules.CALLER_LIMIT),
+        dict(zip(("team", "limit"), gate_rules.CALLER_LIMIT, strict=True)),
+    ),
 )
 _PAGES: Final = tuple(
     Caller(f"on inputs that are read only and {phrase}", {"placement": placement})

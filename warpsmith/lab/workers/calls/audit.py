@@ -94,13 +94,14 @@ def _does_its_work(event: Any) -> bool:  # noqa: ANN401 - a profiler's event
     below = [child for child in event.cpu_children if "::" in child.name]
     if "::" not in event.name or not below:
         return "::" in event.name
-    # Anybody may open a parent of any name, but what computes below it is heard. `argmax` only arranges memory there.
+    # Anybody may open a parent of any name, but what computes below it is heard. `argmax` only moves memory there.
     return not _is_composite(event.name) and all(map(_only_moves, below))
 
 
 def _only_moves(event: Any) -> bool:  # noqa: ANN401
     """Return True for an operator that only moves memory, as do all below it."""
-    return _moves(_operator_of(event)) and all(_only_moves(child) for child in event.cpu_children if "::" in child.name)
+    below = (child for child in event.cpu_children if "::" in child.name)
+    return _moves(_operator_of(event)) and all(map(_only_moves, below))
 
 
 def _operator_of(event: Any) -> str:  # noqa: ANN401
