@@ -71,6 +71,7 @@ def alone(monkeypatch):
     """`alone(shape, how)`: an arena that is guarded around one place, padded by five elements, sliced by two."""
     monkeypatch.setattr(input_rules, "PADDINGS", (5,))
     monkeypatch.setattr(input_rules, "SLICE_STEPS", (2,))
+    monkeypatch.setattr(arena, "_DENSE_SHARE", 1)
     made = []
 
     def make(shape, how, dtype="float32"):
@@ -156,6 +157,28 @@ def test_rows_are_padded_by_one_of_several_widths():
 def test_rows_are_sliced_by_one_of_several_steps():
     strides = {Layout().add((3, 4), "float32", "sliced").strides for _ in range(60)}
     assert strides == {(4 * step, step) for step in input_rules.SLICE_STEPS}
+
+
+@pytest.mark.parametrize(
+    ("how", "dense", "others"),
+    [
+        ("transposed", (1, 3), {(1, 3 + padding) for padding in input_rules.PADDINGS}),
+        ("expanded", (0, 1), {(0, step) for step in input_rules.SLICE_STEPS}),
+    ],
+)
+def test_dense_layouts_may_have_gaps_where_a_tensor_is_small(monkeypatch, how, dense, others):
+    def draw():
+        strides = {Layout().add((3, 4), "float32", how).strides for _ in range(99)}
+        return {each for each in strides if each and each[1]}
+
+    assert draw() == {dense, *others}
+    for shape in ((2, 500), (2, 3, 400), (400, 3, 2)):
+        sizes = {widest: [Layout(widest=widest) for _ in range(30)] for widest in (True, False)}
+        for layout in (*sizes[True], *sizes[False]):
+            layout.add(shape, "float32", how)
+        assert min(each.size for each in sizes[True]) >= max(each.size for each in sizes[False])
+    monkeypatch.setattr(input_rules, "GAP_ELEMENTS", 11)
+    assert draw() == {dense}
 
 
 def test_more_than_two_axes_come_in_any_other_order(alone):

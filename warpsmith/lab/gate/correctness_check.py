@@ -424,6 +424,8 @@ class CorrectnessCheck:
         self._grade_call(session, normal)
         self._check_repeat(session, extremes)
         if layout != "contiguous":
+            if self._callers:
+                self._callers.check_pages(session)
             return
         if self._callers:
             self._callers.check(session)

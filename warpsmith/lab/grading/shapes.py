@@ -1,8 +1,8 @@
 """Shapes that a judgement draws by class, beside those near the declared ones: no version can prepare for them.
 
-`edge` has one axis of a single element, `skewed` has one axis much longer and another one
-much shorter, `long` has one axis longer than any judged size and few elements otherwise, `larger` is beyond the
-largest judged size. Their numbers vary too, such as the epsilon of a norm.
+`edge` has one axis of a single element, `skewed` has one axis much longer and another one much shorter, `square` has
+one size along all axes, `long` has one axis longer than any judged size and few elements otherwise, `larger` is
+beyond the largest judged size. Their numbers vary too, such as the epsilon of a norm.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ GUIDED = "guided"
 FAR = "far"
 """Class of the shapes that are far beyond the judged ones along one axis."""
 
-CLASSES = ("near", "edge", "tiny", "skewed", "round", "long", "middle", "larger", FAR, GUIDED)
+CLASSES = ("near", "edge", "tiny", "skewed", "square", "round", "long", "middle", "larger", FAR, GUIDED)
 """Classes of drawn shapes; the names of their workloads begin with them."""
 
 
@@ -69,8 +69,8 @@ def draw_class_workloads(
     seed: int | None = None,
     device: str = "cpu",
 ) -> list[Workload]:
-    """Draw some edge, a skewed, some round and tiny workloads and one that is long along each axis, which the
-    reference can compute; fewer where axes are bound, and a small edge alone where calls are interpreted.
+    """Draw some edge, a skewed, a square, some round and tiny workloads and one that is long along each axis, which
+    the reference can compute; fewer where axes are bound, and a small edge alone where calls are interpreted.
 
     Args:
         file: the definition.
@@ -88,7 +88,7 @@ def draw_class_workloads(
     edges += [f"edge-{_ROW}"] * (len(axes) > 2)
     rounds = (f"round-{step}" for step in input_rules.ROUND_SIZES if step <= max(longest.values()))
     kinds = [*edges, *rounds, *(f"tiny-{index}" for index in range(input_rules.TINY_SHAPES))]
-    kinds += [f"long-{axis}" for axis in axes] + ["skewed"] * (len(axes) > 1)
+    kinds += [f"long-{axis}" for axis in axes] + ["skewed", "square"] * (len(axes) > 1)
     if interpreted:
         kinds, most = ["edge"], input_rules.NEAR_ELEMENTS_INTERPRETED
     factors = {axis: _factors(file, axis, row_axis) for axis in axes}
@@ -302,6 +302,9 @@ def _draw_sizes(
             )
         case "tiny":
             return dict.fromkeys(longest, tiny[first]) if along == _SQUARE else tiny
+        case "square":
+            most = min(max(longest.values()), int(input_rules.ROUND_ELEMENTS ** (1 / len(longest))))
+            return dict.fromkeys(longest, chance.randint(min(input_rules.TINY_SIZE, most), most))
         case "long":
             length = int(longest[along] * chance.uniform(*factors[along])) + chance.randrange(1, input_rules.TILE)
             return {**tiny, along: length}

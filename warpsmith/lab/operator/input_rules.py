@@ -239,6 +239,9 @@ PADDINGS: Final = (5, 64)
 """Elements between the rows of a padded tensor, by chance: an odd number, so that rows start at every alignment;
 or what a slice of a wider tensor leaves."""
 
+GAP_ELEMENTS: Final = 1 << 20
+"""Elements of a tensor above which a transposed or expanded one has no gaps. Chosen: each byte of a gap is checked."""
+
 SLICE_STEPS: Final = (2, 3)
 """Steps between the elements of a sliced tensor along its last axis, by chance: queries and keys, or queries, keys
 and values, in one tensor."""

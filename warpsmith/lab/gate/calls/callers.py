@@ -80,16 +80,25 @@ class OtherCallers:
         Raises:
             SideFailed: the version is wrong there, or ends.
         """
-        if sum(tensor.nbytes for tensor in session.drawn[0].values()) <= gate_rules.PAGES_BYTES:
-            caller = next(self._pages)
-            same_bits = self._file.definition.deterministic and caller.settings == _ALIGNED
-            self._call_again(session, caller) if same_bits else self._call(session, caller)
+        self.check_pages(session)
         seconds = self._call(session, next(self._threads))
         if seconds <= gate_rules.CALLER_SECONDS:
             team = next(self._teams)
             self._call(session, team)
             if self._file.definition.deterministic:
                 self._call_again(session, team)
+
+    def check_pages(self, session: Session) -> None:
+        """Grade a call on what slot 0 holds, with its inputs in pages of their own, in the layout that they have.
+
+        Raises:
+            SideFailed: the version is wrong there, or ends.
+        """
+        if sum(tensor.nbytes for tensor in session.drawn[0].values()) > gate_rules.PAGES_BYTES:
+            return
+        caller = next(self._pages)
+        same_bits = self._file.definition.deterministic and caller.settings == _ALIGNED
+        self._call_again(session, caller) if same_bits else self._call(session, caller)
 
     def describe(self) -> list[Check]:
         """Return a check that names the callers."""
