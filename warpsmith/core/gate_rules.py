@@ -121,6 +121,9 @@ neither all nor one, as a limit or a busy machine leaves it."""
 PAGES_BYTES: Final = 64 << 20
 """Bytes of inputs up to which they are copied to pages of their own. Chosen to bound the memory."""
 
+CALLER_SIGNALS: Final = 1e-4
+"""Seconds between a timer's signals that arrive during a call. Chosen: most calls get some."""
+
 CALLER_SECONDS: Final = 0.2
 """Seconds of cores that a call takes above which no larger team makes it. Chosen: a short region of a team that
 has few cores takes tens of times as long."""

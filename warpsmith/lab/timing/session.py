@@ -206,7 +206,7 @@ class Session(Slots):
         fresh: FreshContent = "",
         keep: bool = False,
         deliver: bool = False,
-        caller: dict[str, int | str] | None = None,
+        caller: dict[str, float | str] | None = None,
     ) -> float:
         """Call a side once; return the grader's seconds around the call, including the hand-over.
 

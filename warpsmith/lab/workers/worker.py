@@ -33,6 +33,7 @@ from warpsmith.lab.workers import phase_times, process_state
 from warpsmith.lab.workers.arena import TensorPlacement, open_arena
 from warpsmith.lab.workers.calls import fresh_memory, late_inputs, openmp_state, page_memory
 from warpsmith.lab.workers.calls.fresh_memory import FreshContent
+from warpsmith.lab.workers.calls.timer_signals import send_timer_signals
 from warpsmith.lab.workers.channel import Channel, Message
 from warpsmith.languages.base import (
     Build,
@@ -178,12 +179,13 @@ class Worker:
             self._settle()
         return self._keep_result(message, result)
 
-    def call_as(self, slot: int, placement: str = "", **caller: int) -> Any:  # noqa: ANN401 - whatever it returns
+    def call_as(self, slot: int, placement: str = "", interval: float = 0, **caller: int) -> Any:  # noqa: ANN401
         """Return the results of a call.
 
         Args:
             slot: the slot.
             placement: its inputs are copied to pages of their own, and so placed there; not if it is empty.
+            interval: seconds between signals of a timer that arrive meanwhile; 0 is none.
             caller: arguments of `openmp_state.call_as`; without any, this thread calls.
         """
         arguments = self.tensors.arguments[slot]
@@ -191,7 +193,8 @@ class Worker:
             inputs = len(self.definition.inputs)
             arguments = [*page_memory.copy_to_pages(arguments[:inputs], placement), *arguments[inputs:]]
         run = functools.partial(self.run, *arguments)
-        return openmp_state.call_as(run, **caller) if caller else run()
+        with send_timer_signals(interval):
+            return openmp_state.call_as(run, **caller) if caller else run()
 
     def call_again(self, message: Message) -> Message:
         """Call up to `times` times on one slot, for up to `seconds`; the results of earlier calls stay alive.

@@ -54,6 +54,7 @@ def test_an_honest_version_is_called_by_each(check):
     assert all(f"with {team} OpenMP threads" in how for team in gate_rules.CALLER_TEAMS)
     assert "of which the library may give fewer" in how
     assert "1 with 6 OpenMP threads, of which 5 may run" in how
+    assert "with a timer's signal each 100 us" in how
 
 
 @pytest.mark.parametrize(
@@ -87,6 +88,16 @@ def test_other_threads_than_the_worker_s(check, body, caller):
     with pytest.raises(SideFailed) as caught:
         check(kernel(body, "#include <omp.h>"))
     assert caller in caught.value.message
+
+
+def test_a_wait_that_a_signal_ends(check):
+    body = """sem_t ready; sem_init(&ready, 0, 0);
+      std::thread other([&] { usleep(3000); for (int64_t i = 0; i < n; ++i) y[i] = x[i] * x[i]; sem_post(&ready); });
+      sem_wait(&ready); const float first = y[0]; other.join();
+      if (first != x[0] * x[0]) y[0] = 7;"""
+    with pytest.raises(SideFailed, match="with a timer's signal each 100 us"):
+        check(kernel(body, "#include <semaphore.h>\n#include <thread>"))
+    check(kernel(body.replace("sem_wait(&ready)", "while (sem_wait(&ready))"), "#include <semaphore.h>\n#include <thread>"))
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ class Caller(NamedTuple):
 
     description: str
     """Phrase for messages."""
-    settings: dict[str, int | str]
+    settings: dict[str, float | str]
     """Arguments of `Worker.call_as`."""
 
 
@@ -37,6 +37,9 @@ _REGIONS: Final = tuple(
         {"region": gate_rules.CALLER_REGION, "number": number},
     )
     for number in range(gate_rules.CALLER_REGION)
+)
+_SIGNALS: Final = Caller(
+    f"with a timer's signal each {gate_rules.CALLER_SIGNALS * 1e6:.0f} us", {"interval": gate_rules.CALLER_SIGNALS}
 )
 _TEAMS: Final = (
     *(Caller(f"with {team} OpenMP threads", {"team": team}) for team in gate_rules.CALLER_TEAMS),
@@ -70,7 +73,7 @@ class OtherCallers:
         """
         self._file, self._side = file, side
         self._threads, self._teams, self._pages = (
-            _draw_turns(callers) for callers in ((_STACK, *_REGIONS), _TEAMS, _PAGES)
+            _draw_turns(callers) for callers in ((_STACK, _SIGNALS, *_REGIONS), _TEAMS, _PAGES)
         )
         self._calls: Counter[str] = Counter()
 
