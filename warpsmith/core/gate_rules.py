@@ -101,6 +101,9 @@ COUNTED_SECONDS: Final = (0.5, 30.0)
 """Seconds of a call in the build that counts lines from which on its workload gets no further one, and of all its
 calls together. Chosen: that build is tens of times as slow, and small calls run most lines."""
 
+NUMBERS_SHARE: Final = 0.5
+"""Share of the graded calls whose new memory holds random numbers and no poison. Chosen: both are common."""
+
 CALLER_STACK: Final = 512 << 10
 """Bytes of the stack of a thread that calls a version once on a CPU. From macOS's documentation: its default for
 threads that a program starts. Other systems have more, embedded ones less."""

@@ -173,6 +173,7 @@ def test_dense_layouts_may_have_gaps_where_a_tensor_is_small(monkeypatch, how, d
 
     assert draw() == {dense, *others}
     for shape in ((2, 500), (2, 3, 400), (400, 3, 2)):
+        monkeypatch.setattr(input_rules, "PAGE_SHIFTS", 1)
         sizes = {widest: [Layout(widest=widest) for _ in range(30)] for widest in (True, False)}
         for layout in (*sizes[True], *sizes[False]):
             layout.add(shape, "float32", how)
@@ -235,12 +236,17 @@ def test_all_places_are_poisoned_and_nothing_else(shape):
 
 
 def test_the_widest_layout_has_room_for_every_draw():
-    most = Layout(widest=True)
-    most.add((12, 17, 8, 7), "float32", "padded")
-    sizes = set()
-    for _ in range(40):
-        layout = Layout()
+    def draw_size(*, widest: bool) -> int:
+        layout = Layout(widest=widest)
+        before = layout.size
         layout.add((12, 17, 8, 7), "float32", "padded")
-        sizes.add(layout.size)
+        return layout.size - before
+
+    sizes = {draw_size(widest=False) for _ in range(40)}
     assert len(sizes) == 2
-    assert max(sizes) == most.size
+    assert max(sizes) == draw_size(widest=True)
+
+
+def test_the_first_tensor_begins_anywhere_in_a_page():
+    begins = {Layout().add((3,), "float32").offset % 4096 for _ in range(200)}
+    assert begins == set(range(0, 4096, ALIGNMENT))

@@ -246,6 +246,10 @@ SLICE_STEPS: Final = (2, 3)
 """Steps between the elements of a sliced tensor along its last axis, by chance: queries and keys, or queries, keys
 and values, in one tensor."""
 
+PAGE_SHIFTS: Final = 8
+"""Places of 512 bytes in a page at which the first tensor of a call begins, by chance. From PyTorch's allocators: a
+tensor seldom begins with a page, and timed ones must not be known by that."""
+
 GUARD_BYTES: Final = 4096
 """Length of the guard band around every tensor in shared memory: one page."""
 

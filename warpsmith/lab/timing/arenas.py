@@ -13,7 +13,7 @@ from warpsmith.core import gate_rules
 from warpsmith.core.definition import TensorSpec, Workload
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.workers.arena import CONTIGUOUS, EXPANDED, STRIDED, Arena, Layout, TensorPlacement
+from warpsmith.lab.workers.arena import ALIGNMENT, CONTIGUOUS, EXPANDED, STRIDED, Arena, Layout, TensorPlacement
 
 MIXED = "mixed"
 """Layout of a call whose inputs have different ones."""
@@ -70,8 +70,9 @@ def allocate_arenas(
         )
         for workload in timed
     ]
-    input_bytes = max(inputs.size for inputs, _, _ in layouts)
-    output_bytes = max(outputs.size for _, outputs, _ in layouts)
+    shift = input_rules.PAGE_SHIFTS * ALIGNMENT  # another draw may begin later in its page
+    input_bytes = max(inputs.size for inputs, _, _ in layouts) + shift
+    output_bytes = max(outputs.size for _, outputs, _ in layouts) + shift
     names, chance = list(sides), random.SystemRandom()
     # A side finds the others' memory in its maps: the order of allocation must not say which of them it is.
     allocated = {name: Arena(output_bytes, device) for name in chance.sample(names, len(names))}

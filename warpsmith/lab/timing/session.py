@@ -33,7 +33,7 @@ from warpsmith.lab.timing.arenas import Arenas, describe_slots
 from warpsmith.lab.timing.slots import Slots
 from warpsmith.lab.timing.stages import stage
 from warpsmith.lab.workers import process
-from warpsmith.lab.workers.calls.fresh_memory import FreshContent
+from warpsmith.lab.workers.calls.fresh_memory import FreshContent, draw_numbers
 from warpsmith.lab.workers.side import Side, SideFailed
 
 if TYPE_CHECKING:
@@ -166,14 +166,23 @@ class Session(Slots):
                 side.pause()
 
     def call_and_grade(self, name: str, slot: int = 0, *, keep: bool = False) -> Grade:
-        """Call a side once on a filled slot, its fresh memory poisoned, and grade the result in full.
+        """Call a side once on a filled slot and grade the result in full.
+
+        Its fresh memory is poisoned, or holds random numbers: timed calls find no poison there, and no version can
+        take that for a sign.
 
         Args:
             name: the side.
             slot: the slot.
             keep: keep alive what earlier calls returned.
         """
-        self.call_side(name, slot, fresh="poison", keep=keep, deliver=True)
+        fresh: FreshContent = "poison"
+        if name == SOLUTION and self._random.random() < gate_rules.NUMBERS_SHARE:
+            fresh = "numbers"
+            placements, memory = self._placements[slot][1], self._arenas.outputs[SOLUTION].memory
+            numbers = {key: draw_numbers(each.view(memory)) for key, each in placements.items()}
+            self.leave_results(slot, numbers)
+        self.call_side(name, slot, fresh=fresh, keep=keep, deliver=True)
         return self.grade_last_call(name, slot, self.truth(slot))
 
     def call_and_grade_rows(self, name: str, axis: str, chosen: Sequence[int], *, whole: bool = True) -> Grade:

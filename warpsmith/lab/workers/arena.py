@@ -95,7 +95,7 @@ class Layout:
         self._paddings = (max(input_rules.PADDINGS),) if widest else input_rules.PADDINGS
         self._slices = (max(input_rules.SLICE_STEPS),) if widest else input_rules.SLICE_STEPS
         self._widest = widest
-        self.size = input_rules.GUARD_BYTES
+        self.size = input_rules.GUARD_BYTES + ALIGNMENT * random.SystemRandom().randrange(input_rules.PAGE_SHIFTS)
         self.places: list[TensorPlacement] = []
         self._guards: torch.Tensor | None = None
 

@@ -594,6 +594,6 @@ def _describe_place(error: BaseException) -> str:
 
 def _fresh_content(content: FreshContent, earlier: list[Any]) -> AbstractContextManager[None]:
     """Return the context that fills the memory that a call allocates in this process."""
-    if content == "poison":
-        return fresh_memory.poisoned_memory()
+    if content in ("poison", "numbers"):
+        return fresh_memory.poisoned_memory() if content == "poison" else fresh_memory.numbered_memory()
     return fresh_memory.prefilled_memory(earlier) if content == "earlier" else nullcontext()
