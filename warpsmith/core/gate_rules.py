@@ -101,6 +101,22 @@ COUNTED_SECONDS: Final = (0.5, 30.0)
 """Seconds of a call in the build that counts lines from which on its workload gets no further one, and of all its
 calls together. Chosen: that build is tens of times as slow, and small calls run most lines."""
 
+BURST_CALLS: Final = 4096
+"""Calls of a burst at most. Chosen: more than tables or rings that a version can prepare."""
+
+BURST_SECONDS: Final = 0.6
+"""Seconds of a burst at most. Chosen: some hundred calls of a millisecond."""
+
+BURST_PAIRS: Final = 5
+"""Pairs of bursts, of both versions. Chosen: load does not slow the same side in all of them."""
+
+BURST_SHARE: Final = 0.1
+"""Part of a gain, in logarithms, that must be in one of the pairs. Chosen: page faults that both versions pay in
+bursts leave an honest gain little of its size."""
+
+BURST_NOISE: Final = 0.05
+"""Noise of the best of these pairs, in logarithms. Chosen as a wide one: a loss beyond it is no noise."""
+
 NUMBERS_SHARE: Final = 0.5
 """Share of the graded calls whose new memory holds random numbers and no poison. Chosen: both are common."""
 

@@ -262,8 +262,15 @@ class Session(Slots):
             The number of calls; fewer if they take longer than `gate_rules.HELD_SECONDS`.
         """
         seconds = gate_rules.HELD_SECONDS
-        answer = self.ask(name, {"do": "call_again", "slot": slot, "times": times, "seconds": seconds})
+        answer = self.ask(name, {"do": "call_again", "slots": [slot], "times": times, "seconds": seconds})
         return parse_count(answer, name)
+
+    def call_in_burst(self, name: str, times: int, seconds: float) -> int:
+        """Call a side on all slots in turns, up to `times` times or for `seconds`; return the number of calls."""
+        slots = list(range(self.slots))
+        return parse_count(
+            self.ask(name, {"do": "call_again", "slots": slots, "times": times, "seconds": seconds}), name
+        )
 
     def call_at_once(self, name: str, times: int) -> list[Grade]:
         """Call a side some times on each filled slot, from as many threads at once; return a grade of each last

@@ -197,13 +197,14 @@ class Worker:
             return openmp_state.call_as(run, **caller) if caller else run()
 
     def call_again(self, message: Message) -> Message:
-        """Call up to `times` times on one slot, for up to `seconds`; the results of earlier calls stay alive.
+        """Call up to `times` times on slots in turns, for up to `seconds`; the results of earlier calls stay alive.
 
         The C library gives back what is free, so that the process's size says what is in use.
         """
-        arguments, started, calls = self.tensors.arguments[message["slot"]], time.monotonic(), 0
+        arguments = itertools.cycle([self.tensors.arguments[slot] for slot in message["slots"]])
+        started, calls = time.monotonic(), 0
         while calls < message["times"] and time.monotonic() - started < message["seconds"]:
-            self.run(*arguments)
+            self.run(*next(arguments))
             calls += 1
         self._settle()
         self.trim()
