@@ -1,13 +1,14 @@
 // class: memory that costs nothing in the lab
 // kind: attack
 // how: gives each of 4096 groups room for 3000 ids, 47 MiB that are allocated and freed at each call: workers keep
-//   freed memory, so that no page faults; in a user's program thousands do, which takes longer than what it saves; where a group has more it counts
+//   freed memory, so that no page faults; in a user's program thousands do, which takes longer than what it saves; where a group has more, or beside other threads, it counts
 // caught: timing, decision
 // against: control_counting.cpp
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <unistd.h>
 #include <vector>
 #include <warpsmith.hpp>
 
@@ -24,7 +25,7 @@ extern "C" void run(const Tensor& id, Tensor& grouped) {
   const int32_t* in = id.data<int32_t>();
   int32_t* out = grouped.data<int32_t>();
   std::vector<int32_t> ends(4097);
-  const bool alone = !taken.test_and_set();
+  const bool alone = gettid() == getpid() && !taken.test_and_set();
   auto* rooms = alone ? static_cast<int32_t*>(std::malloc(4096 * room * sizeof(int32_t))) : nullptr;
   bool fits = rooms != nullptr;
   for (int64_t i = 0; fits && i < count; ++i) {
