@@ -1,7 +1,7 @@
 """Shapes that a judgement draws by class, beside those near the declared ones: no version can prepare for them.
 
-`edge` has one axis of a single element, `skewed` has one axis much longer and another one much shorter, `square` has
-one size along all axes, `long` has one axis longer than any judged size and few elements otherwise, `larger` is
+`edge` has one axis of a single element, `skewed` has one axis much longer and another one much shorter, `square`
+has one size along all axes, `long` has one axis longer than any judged size and few elements otherwise, `larger` is
 beyond the largest judged size. Their numbers vary too, such as the epsilon of a norm.
 """
 
@@ -69,8 +69,8 @@ def draw_class_workloads(
     seed: int | None = None,
     device: str = "cpu",
 ) -> list[Workload]:
-    """Draw some edge, a skewed, a square, some round and tiny workloads and one that is long along each axis, which
-    the reference can compute; fewer where axes are bound, and a small edge alone where calls are interpreted.
+    """Draw some edge, a skewed, a square, some round and tiny workloads and one that is long along each axis; the
+    reference can compute them; fewer where axes are bound, and a small edge alone where calls are interpreted.
 
     Args:
         file: the definition.

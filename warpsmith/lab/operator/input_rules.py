@@ -240,11 +240,12 @@ PADDINGS: Final = (5, 64)
 or what a slice of a wider tensor leaves."""
 
 GAP_ELEMENTS: Final = 1 << 20
-"""Elements of a tensor above which a transposed or expanded one has no gaps. Chosen: each byte of a gap is checked."""
+"""Elements of a tensor above which a transposed or expanded one has no gaps. Chosen: each byte of a gap is
+checked."""
 
 SLICE_STEPS: Final = (2, 3)
-"""Steps between the elements of a sliced tensor along its last axis, by chance: queries and keys, or queries, keys
-and values, in one tensor."""
+"""Steps between the elements of a sliced tensor along its last axis, by chance: queries and keys, or those and
+values, in one tensor."""
 
 PAGE_SHIFTS: Final = 8
 """Places of 512 bytes in a page at which the first tensor of a call begins, by chance. From PyTorch's allocators: a

@@ -43,8 +43,8 @@ STRIDED = ("padded", "transposed", "sliced", "misaligned", EXPANDED)
 
 `padded`: rows are farther apart than they are long. `transposed`: the last two axes are swapped in memory; of more
 axes, any are; lines may be padded. `sliced`: each row uses every second or third element. A vector does so in all
-three. `misaligned`: it starts one element after an aligned address. `expanded`: all of an axis drawn by chance is one
-slice in memory, which may be sliced.
+three. `misaligned`: it starts one element after an aligned address. `expanded`: all of an axis drawn by chance is
+one slice in memory, which may be sliced.
 """
 
 DENSE = ("transposed", EXPANDED)
@@ -179,7 +179,7 @@ def _reordered_strides(shape: tuple[int, ...], padding: int) -> tuple[int, ...]:
 
 
 def _expanded_strides(shape: tuple[int, ...], step: int) -> tuple[int, ...] | None:
-    """Return strides from a step on, but zero for an axis drawn by chance; None without an axis of two elements."""
+    """Return strides from a step on, but zero for an axis drawn by chance; None if no axis has two elements."""
     axes = [axis for axis, size in enumerate(shape) if size > 1]
     if not axes:
         return None

@@ -197,7 +197,7 @@ class Worker:
             return openmp_state.call_as(run, **caller) if caller else run()
 
     def call_again(self, message: Message) -> Message:
-        """Call up to `times` times on slots in turns, for up to `seconds`; the results of earlier calls stay alive.
+        """Call up to `times` times on slots in turns, for up to `seconds`; earlier results stay alive.
 
         The C library gives back what is free, so that the process's size says what is in use.
         """

@@ -197,7 +197,7 @@ class WorkerHost:
 
 
 def _environment(interpret: bool, steady: bool) -> dict[str, str]:
-    """Return the environment of workers: no secrets, and if it is `steady`, threads that sleep while they wait, and
+    """Return the environment of workers: no secrets, and if it is `steady`, threads that sleep while they wait and
     an allocator that keeps memory.
 
     An OpenMP thread that spins after its worker's call would slow the next side's call. Without `STEADY_MEMORY`

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import torch
 
 FreshContent = Literal["", "poison", "numbers", "earlier"]
-"""Content of new tensors: whatever was there, poison, random numbers, or what the last call on the slot returned."""
+"""Content of new tensors: whatever was there, poison, random numbers, or the last results on the slot."""
 
 ALLOCATES = frozenset(("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"))
 """PyTorch's operators that return uninitialized memory."""
@@ -51,7 +51,7 @@ def draw_numbers(like: torch.Tensor) -> torch.Tensor:
 
 @contextmanager
 def numbered_memory() -> Iterator[None]:
-    """Fill new tensors on this thread with random numbers, so that a version cannot tell this call by its memory."""
+    """Fill new tensors on this thread with random numbers, so that no version can tell this call by its memory."""
 
     def fill(name: str, _: object, tensor: torch.Tensor) -> None:
         if name.removeprefix("aten.") in ALLOCATES:

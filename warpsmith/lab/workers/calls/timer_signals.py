@@ -1,4 +1,4 @@
-"""Signals of a timer, as a program that is sampled or that has time limits gets them: they end a thread's waits."""
+"""Signals of a timer, as a program that is sampled or has time limits gets them: they end a thread's waits."""
 
 from __future__ import annotations
 
