@@ -237,7 +237,7 @@ def hold_against_twin(decision: Decision, first: ProvisionalDecision, difference
 def hold_against_mean(
     provisional: ProvisionalDecision, speedup: float, floor: float, exhausted: bool
 ) -> ProvisionalDecision:
-    """Return the decision, rolled back if a version is accepted by its median calls and gains much less in the mean.
+    """Return the decision, rolled back if a version is accepted by its median calls and gains little in the mean.
 
     Work that one call in five does for the others is in no median. A mean of half the median's gain is enough, in
     logarithms and within the noise floor.

@@ -1,8 +1,8 @@
 """Shapes that a judgement draws by class, beside those near the declared ones: no version can prepare for them.
 
 `edge` has one axis of a single element, `skewed` has one axis much longer and another one much shorter, `square`
-has one size along all axes, `long` has one axis longer than any judged size and few elements otherwise, `larger` is
-beyond the largest judged size. Their numbers vary too, such as the epsilon of a norm.
+has one size along all axes, `long` has one axis longer than any judged size and few elements otherwise, `larger`
+is beyond the largest judged size. Their numbers vary too, such as the epsilon of a norm.
 """
 
 from __future__ import annotations

@@ -248,8 +248,8 @@ SLICE_STEPS: Final = (2, 3)
 values, in one tensor."""
 
 PAGE_SHIFTS: Final = 8
-"""Places of 512 bytes in a page at which the first tensor of a call begins, by chance. From PyTorch's allocators: a
-tensor seldom begins with a page, and timed ones must not be known by that."""
+"""Places of 512 bytes in a page at which the first tensor of a call begins, by chance. From PyTorch's allocators:
+a tensor seldom begins with a page, and timed ones must not be known by that."""
 
 GUARD_BYTES: Final = 4096
 """Length of the guard band around every tensor in shared memory: one page."""
