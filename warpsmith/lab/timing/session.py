@@ -33,7 +33,7 @@ from warpsmith.lab.timing.arenas import Arenas, describe_slots
 from warpsmith.lab.timing.slots import Slots
 from warpsmith.lab.timing.stages import stage
 from warpsmith.lab.workers import process
-from warpsmith.lab.workers.calls.fresh_memory import FreshContent, draw_numbers
+from warpsmith.lab.workers.calls.fresh_memory import FreshContent, draw_leftovers
 from warpsmith.lab.workers.side import Side, SideFailed
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ class Session(Slots):
         if name == SOLUTION and self._random.random() < gate_rules.NUMBERS_SHARE:
             fresh = "numbers"
             placements, memory = self._placements[slot][1], self._arenas.outputs[SOLUTION].memory
-            numbers = {key: draw_numbers(each.view(memory)) for key, each in placements.items()}
+            numbers = {key: draw_leftovers(each.view(memory)) for key, each in placements.items()}
             self.leave_results(slot, numbers)
         self.call_side(name, slot, fresh=fresh, keep=keep, deliver=True)
         return self.grade_last_call(name, slot, self.truth(slot))

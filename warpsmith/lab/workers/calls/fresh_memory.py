@@ -36,7 +36,7 @@ def poisoned_memory() -> Iterator[None]:
         switch(before)
 
 
-def draw_numbers(like: torch.Tensor) -> torch.Tensor:
+def draw_leftovers(like: torch.Tensor) -> torch.Tensor:
     """Return random numbers of a tensor's shape, as they are left of other calls: normal ones, or integers.
 
     The state of PyTorch's random numbers stays as it is.
@@ -55,7 +55,7 @@ def numbered_memory() -> Iterator[None]:
 
     def fill(name: str, _: object, tensor: torch.Tensor) -> None:
         if name.removeprefix("aten.") in ALLOCATES:
-            tensor.copy_(draw_numbers(tensor))
+            tensor.copy_(draw_leftovers(tensor))
 
     with dispatch.observe_operators(fill):
         yield
