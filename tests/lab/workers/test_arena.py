@@ -173,8 +173,9 @@ def test_dense_layouts_may_have_gaps_where_a_tensor_is_small(monkeypatch, how, d
 
     assert draw() == {dense, *others}
     for shape in ((2, 500), (2, 3, 400), (400, 3, 2)):
-        monkeypatch.setattr(input_rules, "PAGE_SHIFTS", 1)
-        sizes = {widest: [Layout(widest=widest) for _ in range(30)] for widest in (True, False)}
+        sizes = {
+            widest: [Layout(widest=widest, begin_step=arena.PAGE) for _ in range(30)] for widest in (True, False)
+        }
         for layout in (*sizes[True], *sizes[False]):
             layout.add(shape, "float32", how)
         assert min(each.size for each in sizes[True]) >= max(each.size for each in sizes[False])
@@ -248,5 +249,5 @@ def test_the_widest_layout_has_room_for_every_draw():
 
 
 def test_the_first_tensor_begins_anywhere_in_a_page():
-    begins = {Layout().add((3,), "float32").offset % 4096 for _ in range(200)}
-    assert begins == set(range(0, 4096, ALIGNMENT))
+    begins = {Layout(begin_step=512).add((3,), "float32").offset % arena.PAGE for _ in range(200)}
+    assert begins == set(range(0, arena.PAGE, 512))

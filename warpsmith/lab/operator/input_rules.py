@@ -247,9 +247,9 @@ SLICE_STEPS: Final = (2, 3)
 """Steps between the elements of a sliced tensor along its last axis, by chance: queries and keys, or those and
 values, in one tensor."""
 
-PAGE_SHIFTS: Final = 8
-"""Places of 512 bytes in a page at which the first tensor of a call begins, by chance. From PyTorch's allocators:
-a tensor seldom begins with a page, and timed ones must not be known by that."""
+BEGIN_STEPS: Final[Mapping[str, int]] = {"cpu": 64, "cuda": 512}
+"""Multiples of bytes at which the first tensor of a call begins in its page, by chance and by device. From
+PyTorch's allocators: a tensor seldom begins with a page, and timed ones must not be known by that."""
 
 GUARD_BYTES: Final = 4096
 """Length of the guard band around every tensor in shared memory: one page."""

@@ -13,7 +13,7 @@ from warpsmith.core import gate_rules
 from warpsmith.core.definition import TensorSpec, Workload
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.workers.arena import ALIGNMENT, CONTIGUOUS, EXPANDED, STRIDED, Arena, Layout, TensorPlacement
+from warpsmith.lab.workers.arena import CONTIGUOUS, EXPANDED, PAGE, STRIDED, Arena, Layout, TensorPlacement
 
 MIXED = "mixed"
 """Layout of a call whose inputs have different ones."""
@@ -70,9 +70,8 @@ def allocate_arenas(
         )
         for workload in timed
     ]
-    shift = input_rules.PAGE_SHIFTS * ALIGNMENT  # another draw may begin later in its page
-    input_bytes = max(inputs.size for inputs, _, _ in layouts) + shift
-    output_bytes = max(outputs.size for _, outputs, _ in layouts) + shift
+    input_bytes = max(inputs.size for inputs, _, _ in layouts) + PAGE  # another draw may begin later in its page
+    output_bytes = max(outputs.size for _, outputs, _ in layouts) + PAGE
     names, chance = list(sides), random.SystemRandom()
     # A side finds the others' memory in its maps: the order of allocation must not say which of them it is.
     allocated = {name: Arena(output_bytes, device) for name in chance.sample(names, len(names))}
@@ -120,11 +119,19 @@ def count_slots(
 
 
 def lay_out(
-    file: DefinitionFile, workload: Workload, count: int, layout: str, *, widest: bool = False
+    file: DefinitionFile,
+    workload: Workload,
+    count: int,
+    layout: str,
+    *,
+    widest: bool = False,
+    device: str = "cuda",
 ) -> tuple[Layout, Layout, list[SlotPlacements]]:
     """Lay out `count` slots of a workload; return the layouts of inputs and outputs, and the placements by
-    slot. With `widest`, inputs take as much room as another draw of the layout may."""
-    definition, inputs, outputs = file.definition, Layout(widest=widest), Layout()
+    slot. With `widest`, inputs take as much room as another draw of the layout may; the device says where tensors
+    begin."""
+    definition, step = file.definition, input_rules.BEGIN_STEPS[device]
+    inputs, outputs = Layout(widest=widest, begin_step=step), Layout(begin_step=step)
     placements: list[SlotPlacements] = []
     for _ in range(count):
         slot_inputs = {

@@ -53,7 +53,9 @@ class Slots:
         self.alias = self.inputs.draw_alias(same_shape=layout == ALIASED) if is_aliased else None
         """Two inputs, the second of which lies where the first one begins; None if none do."""
         layout = CONTIGUOUS if is_aliased else layout
-        self._input_layout, self._output_layout, self._placements = lay_out(file, workload, self.slots, layout)
+        self._input_layout, self._output_layout, self._placements = lay_out(
+            file, workload, self.slots, layout, device="cpu" if device == "cpu" else "cuda"
+        )
         if self.alias:
             first, second = self.alias
             for inputs, _ in self._placements:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     import torch
 
 ALIGNMENT = 512
+PAGE = 4096
+"""Bytes of a page."""
 GUARD_PATTERN = 0xA5
 """Byte that guard bands are filled with."""
 
@@ -90,12 +92,15 @@ class TensorPlacement:
 class Layout:
     """Allocator of placements, one after the other, each between guard bands."""
 
-    def __init__(self, *, widest: bool = False) -> None:
-        """Lay out tensors; with `widest` each takes as much room as its layout may ever take."""
+    def __init__(self, *, widest: bool = False, begin_step: int = ALIGNMENT) -> None:
+        """Lay out tensors; with `widest` each takes as much room as its layout may ever take.
+
+        The first one begins at a multiple of `begin_step` bytes in a page, drawn by chance.
+        """
         self._paddings = (max(input_rules.PADDINGS),) if widest else input_rules.PADDINGS
         self._slices = (max(input_rules.SLICE_STEPS),) if widest else input_rules.SLICE_STEPS
         self._widest = widest
-        self.size = input_rules.GUARD_BYTES + ALIGNMENT * random.SystemRandom().randrange(input_rules.PAGE_SHIFTS)
+        self.size = input_rules.GUARD_BYTES + random.SystemRandom().randrange(0, PAGE, begin_step)
         self.places: list[TensorPlacement] = []
         self._guards: torch.Tensor | None = None
 
