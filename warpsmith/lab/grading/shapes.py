@@ -19,6 +19,7 @@ from warpsmith.core.definition import Workload
 from warpsmith.lab.grading import free_axes, odd, rows
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
+from warpsmith.lab.operator.sum_axes import adds_nothing_along
 
 _EVEN = 0.5
 
@@ -343,7 +344,7 @@ def _factors(file: DefinitionFile, axis: str, row_axis: str | None) -> tuple[flo
     """Return the least and the largest factor of a size along an axis over the largest judged one."""
     least, usual, most = input_rules.LARGER_FACTORS
     states_length = all(axis in re.findall(r"\w+", text) for text in _list_sums(file))
-    return least, most if axis == row_axis or states_length else usual
+    return least, most if axis == row_axis or states_length or adds_nothing_along(file, axis) else usual
 
 
 def _list_sums(file: DefinitionFile) -> list[str]:
