@@ -139,7 +139,10 @@ def test_a_far_shape_is_long_along_one_axis_and_small_otherwise():
 def test_rows_in_which_nothing_is_added_are_far_longer_without_a_reduction(workshop):
     text = SQUARE.replace('axes={"n": "length"}', 'axes={"m": "lines", "n": "length"}')
     text = text.replace('shape=("n",)', 'shape=("m", "n")').replace('axes={"n"', 'axes={"m": 3, "n"')
-    for result, expected in (("x - x.amax(-1, keepdim=True)", {"m", "n"}), ("x - x.mean(-1, keepdim=True)", {"m"})):
+    for result, expected in (
+        ("x - x.amax(-1, keepdim=True)", {"m", "n"}),
+        ("x - x.mean(-1, keepdim=True)", {"m"}),
+    ):
         file = workshop.load("square", text.replace("x * x", result))
         drawn = shapes.draw_far_workloads(file, file.definition.workloads, seed=1)
         assert {max(workload.axes, key=workload.axes.get) for workload in drawn} == expected

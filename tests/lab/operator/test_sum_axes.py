@@ -41,5 +41,7 @@ def test_any_operator_that_may_add_does(workshop, result):
 
 
 def test_a_call_that_is_large_at_its_smallest_is_not_tried(workshop):
-    text = ROWS.replace("shape=(3,", "shape=(1 << 20,").replace("def reference(x):", "def reference(x):\n    raise SystemExit")
+    text = ROWS.replace("shape=(3,", "shape=(1 << 20,").replace(
+        "def reference(x):", "def reference(x):\n    raise SystemExit"
+    )
     assert not adds_nothing_along(workshop.load("square", text), "n")

@@ -19,10 +19,11 @@ from warpsmith.core.trust import Check
 from warpsmith.errors import BadDefinition, MachineFailed
 from warpsmith.lab.gate.calls.callers import OtherCallers
 from warpsmith.lab.gate.calls.late_calls import LateCalls
+from warpsmith.lab.gate.calls.special_numbers import SpecialNumbers
 from warpsmith.lab.grading import adversarial, correctness, planted_values, rounding, rows, shapes
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.instrumented.counted_build import COUNTED, UnrunLines
-from warpsmith.lab.operator import input_rules
+from warpsmith.lab.operator import input_rules, scalar_values
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.distributions import ALONE, FINITE, MIXED_ROWS, RELATED_INPUTS
 from warpsmith.lab.operator.inputs import Inputs
@@ -78,6 +79,7 @@ class CorrectnessCheck:
         self._turns = itertools.cycle(range(turns)) if interpreted else None
         self._line_counts = line_counts
         self._callers = OtherCallers(file, side) if device == "cpu" and not interpreted else None
+        self._special_numbers = SpecialNumbers(file, self.open_session)
         self.grades: dict[str, list[Grade]] = defaultdict(list)
         """Workload name to the grades of its calls."""
         self.extremes: dict[str, Extremes] = defaultdict(Extremes)
@@ -118,6 +120,8 @@ class CorrectnessCheck:
             self._check_layout(self.open_session(workload, layout), layout, notes)
         self._check_aliased(workload)
         self._check_other_numbers(workload)
+        for session, grade, description in self._special_numbers.calls(workload):
+            self._record_grade(session, grade, description)
         if self._take_launches:
             self._take_launches(None, self._side.launches())
         if self._device != "cpu":
@@ -152,7 +156,7 @@ class CorrectnessCheck:
         Its tensors are those of a call with the usual numbers, by which a result that was kept is found again; new
         ones where the reference does not take these.
         """
-        other = shapes.vary_scalars(self._file, workload)
+        other = scalar_values.vary_scalars(self._file, workload, random.SystemRandom())
         if other.scalars == workload.scalars or shapes.shape_class(workload) != "declared":
             return
         usual = self.open_session(workload)
@@ -199,6 +203,8 @@ class CorrectnessCheck:
             return False
         for distribution in (None, *self._adversarial(session)):
             session.fill_inputs(distribution, quick=True, slots=1)
+            if distribution in FINITE and (axis or not session.truth(0).is_finite):
+                continue
             if axis is None and session.grade_reference().status is not Status.PASSED:
                 notes.append(
                     f"{workload.name}: {distribution or 'normal'} left out, the reference misses the bound"

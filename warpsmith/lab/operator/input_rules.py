@@ -52,6 +52,12 @@ LIMIT_SHARE: Final = 0.25
 NEAR_ONE_BITS: Final = 10
 """Negative binary logarithm of its distance from 1, at most. Chosen: a mean's decay is near 1, few draws are."""
 
+SIZE_SHARE: Final = 0.25
+"""Share of the other drawn integers that are a size of the call, one less or one more. Chosen."""
+
+SPECIAL_CALLS: Final = 4
+"""Calls of a size with numbers that are special together, or sizes, at most. Chosen: four near shapes meet all."""
+
 TINY_SIZE: Final = 17
 """Every size of a tiny shape is below it. Chosen: narrower than a vector of most kernels."""
 

@@ -11,18 +11,19 @@ if TYPE_CHECKING:
     import torch
 
 _LENGTHS = (5, 37)
-"""Lengths of an axis at which a reference must call as many operators: one that loops over it may add in a loop."""
+"""Lengths of an axis at which a reference must call as many operators: one that loops over it may add there."""
 _OTHER, _SMALL, _LARGE = 4, 1 << 16, 1 << 20
-"""Most of the other axes where a call has more elements than the second number; beyond the third none is made."""
+"""Most of each other axis where a call has more elements than the second number; none is made beyond the third."""
 
 _ROUNDING_FREE = (
     "amax", "amin", "aminmax", "max", "min", "argmax", "argmin", "cummax", "cummin", "all", "any", "isin",
-    "sort", "argsort", "topk", "kthvalue", "unique_dim", "nonzero", "searchsorted", "bucketize",
-    "cat", "stack", "gather", "index", "index_select", "embedding", "take", "flip", "roll", "repeat", "tril", "triu",
-    "masked_fill", "masked_fill_", "copy_", "clone", "fill_", "zero_", "contiguous", "_to_copy", "constant_pad_nd",
-    "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "zeros", "zeros_like", "new_zeros",
-    "ones", "ones_like", "new_ones", "full", "full_like", "new_full", "arange", "linspace", "scalar_tensor",
-    "lift_fresh", "lift_fresh_copy", "_unsafe_view", "_reshape_alias", "where", "detach", "one_hot",
+    "sort", "argsort", "topk", "kthvalue", "unique_dim", "nonzero", "searchsorted", "bucketize", "cat",
+    "stack", "gather", "index", "index_select", "embedding", "take", "flip", "roll", "repeat", "tril", "triu",
+    "masked_fill", "masked_fill_", "copy_", "clone", "fill_", "zero_", "contiguous", "_to_copy",
+    "constant_pad_nd", "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "zeros",
+    "zeros_like", "new_zeros", "ones", "ones_like", "new_ones", "full", "full_like", "new_full", "arange",
+    "linspace", "scalar_tensor", "lift_fresh", "lift_fresh_copy", "_unsafe_view", "_reshape_alias", "where",
+    "detach", "one_hot",
 )  # fmt: skip
 """Operators, besides those that compute element by element and views, that round no sum of many terms."""
 

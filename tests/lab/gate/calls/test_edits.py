@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
+from lab_samples import SQUARE
 
 from warpsmith.lab.gate.calls import edits
+from warpsmith.lab.operator.inputs import Inputs
 
 HIDDEN = torch.tensor([[0.5, float("-inf")], [float("-inf"), -2.0], [float("-inf"), 1.0]])
 """A mask that leaves one element of each row."""
@@ -63,3 +67,18 @@ def test_numbers_of_8_bits_are_edited_and_stay_finite() -> None:
     stepped = edits.update_weight(tensor, torch.ones(4).to(tensor.dtype))
     assert stepped.dtype == tensor.dtype
     assert stepped.float()[1] == 0.875
+
+
+def test_edits_stay_in_the_range_of_an_input(workshop) -> None:
+    text = SQUARE.replace('shape=("n",)', 'shape=("n",), distribution="uniform:-1:0.25"', 1)
+    file = workshop.load("square", text)
+    inputs = Inputs(file, file.definition.workloads[0], 1, "cpu")
+    drawn, written = inputs.draw(), []
+    limits = inputs.range_limits("x")
+    drawn["x"][:100], drawn["x"][100:200] = limits[0], limits[1]
+    session = SimpleNamespace(file=file, inputs=inputs, write_inputs=lambda _, values: written.append(values["x"]))
+    assert edits.list_edit_kinds(session, "x", drawn["x"]) == ("near", "exchange")
+    for kind in ["element", "near", "exchange"] * 20:
+        edits._write_edit(session, drawn, "x", kind)
+    assert all(limits[0] <= each.min() <= each.max() <= limits[1] for each in written)
+    assert all(bool((each != drawn["x"]).any()) for each in written)

@@ -22,6 +22,12 @@ CHECKED = {
 }
 TIMED = {"kept results by time", "nothing left behind"}
 
+RANGED = SCALE.replace('shape=("n",)', 'shape=("n",), distribution="uniform:0.25:1"').replace(
+    'outputs={"y": TensorSpec(shape=("n",), distribution="uniform:0.25:1")}',
+    'outputs={"y": TensorSpec(shape=("n",))}',
+)
+"""`SCALE` with a declared range of activations and weights."""
+
 SUM = "double sum = 0; for (int64_t i = 0; i < n; ++i) sum += x[i];"
 SAME_X = "n == had && !std::memcmp(x, old, n * sizeof(float))"
 KEEP = "static float old[1 << 13], kept[1 << 13]; static int64_t had = 0;"
@@ -395,3 +401,11 @@ def test_who_does_the_work(seat, workshop, own, source, result, said):
         status, message = failure(one)
         assert status is Status.LIBRARY_CALL
         assert said in message
+
+
+@needs_compiler
+def test_inputs_stay_in_their_declared_range(probes):
+    held = "for (int64_t i = 0; i < n; ++i) if (!(V[i] >= 0.25f && V[i] < 1)) std::abort();"
+    found = probes(kernel(held.replace("V", "x") + held.replace("V", "w") + HONEST_SCALE, weight=True), RANGED)
+    found.run()
+    assert {check.name for check in found.checks if check.ran} >= {"edits in place", "training loop"}

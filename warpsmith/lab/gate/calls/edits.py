@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from warpsmith.core import gate_rules
 from warpsmith.core.evaluation import Status
 from warpsmith.lab.grading.correctness import Grade
+from warpsmith.lab.operator.range_values import Limits
 from warpsmith.lab.operator.tensor_bytes import computable
 from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.workers.side import SideFailed
@@ -59,6 +60,8 @@ def list_edit_kinds(session: Session, name: str, drawn: torch.Tensor) -> tuple[E
         return ()
     if not drawn.is_floating_point():
         return ("exchange",)
+    if session.inputs.range_limits(name):
+        return ("near", "exchange")
     return ("near", "exchange", *(("sign",) if bool((computable(drawn) < 0).any()) else ()))
 
 
@@ -71,16 +74,23 @@ def require_pass(grade: Grade, status: Status, when: str) -> None:
 def _write_edit(session: Session, before: Tensors, name: str, kind: EditKind) -> None:
     """Write `before` into slot 0 with one input edited.
 
-    A definition with its own generator may promise a range. There the new value is one of those that it draws.
+    A definition with its own generator may promise a range, and an input may have one. There the new value is one
+    of those that are drawn.
     """
-    spec = session.file.definition.tensor_inputs[name]
-    within = session.file.inputs is not None or spec.fits_together
+    spec, limits = session.file.definition.tensor_inputs[name], session.inputs.range_limits(name)
+    within = session.file.inputs is not None or spec.fits_together or limits is not None
     if kind == "element":
         write_combined(
             session, lambda drawn: {**before, name: edit_tensor(before[name], drawn[name], within=within)}
         )
     else:
-        session.write_inputs(0, {**before, name: _edit_structure(before[name], kind)})
+        edited = _edit_structure(before[name], kind)
+        session.write_inputs(0, {**before, name: hold_limits(edited, limits)})
+
+
+def hold_limits(tensor: torch.Tensor, limits: Limits | None) -> torch.Tensor:
+    """Return the tensor with values beyond the limits of an input at these."""
+    return tensor if limits is None else computable(tensor).clamp(*limits).to(tensor.dtype)
 
 
 def write_combined(session: Session, combine: Callable[[Tensors], Tensors]) -> None:

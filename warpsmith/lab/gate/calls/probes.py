@@ -272,7 +272,9 @@ class Probes:
                 edits.require_pass(grade, Status.CACHED_RESULT, f"in step {step + 1} of a training loop")
             # Decay alone keeps the signs, order and proportions that a definition's own draw may promise.
             directions = session.inputs.draw() if session.file.inputs is None else current
-            current.update({name: edits.update_weight(current[name], directions[name]) for name in weights})
+            updated = {name: edits.update_weight(current[name], directions[name]) for name in weights}
+            limits = session.inputs.range_limits
+            current.update({name: edits.hold_limits(each, limits(name)) for name, each in updated.items()})
 
     def _suppress_kernels(self, session: Session) -> None:
         """Call with the solution's own kernel launches suppressed; the result must be wrong."""
