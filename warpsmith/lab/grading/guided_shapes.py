@@ -76,8 +76,8 @@ def draw_guided_workloads(
         fits = nbytes <= input_rules.LARGER_BYTES[device] if is_first else elements <= most
         if not fits or (file.inputs is not None and not free_axes.reference_holds(file, workload, device)):
             continue
-        named = workload.model_copy(update={"name": _name(target, len(drawn))})
-        drawn.append(vary_scalars(file, named, chance))
+        workload = workload.model_copy(update={"name": _name(target, len(drawn))})
+        drawn.append(vary_scalars(file, workload, chance))
         most -= elements
         if len(drawn) == count:
             break

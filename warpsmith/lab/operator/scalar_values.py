@@ -24,7 +24,7 @@ class SpecialScalars(NamedTuple):
     """Numbers of a call that a kernel may treat by themselves."""
 
     kind: tuple[str, ...]
-    """What they are, whatever the sizes of the call."""
+    """Name of the case, the same at any sizes of the call."""
     scalars: Scalars
     """All numbers of the call."""
 

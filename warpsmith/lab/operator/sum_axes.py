@@ -34,8 +34,8 @@ def adds_nothing_along(file: DefinitionFile, axis: str) -> bool:
     It is heard at two lengths, once for each axis. An operator that is not known to round no sum may.
     """
     if axis not in file.added_along:
-        heard = [_operators(file, axis, length) for length in _LENGTHS]
-        file.added_along[axis] = None in heard or heard[0] != heard[1]
+        counts = [_operators(file, axis, length) for length in _LENGTHS]
+        file.added_along[axis] = None in counts or counts[0] != counts[1]
     return not file.added_along[axis]
 
 
