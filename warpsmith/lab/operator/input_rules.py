@@ -268,3 +268,6 @@ BATCH_LENGTHS: Final = (2, 3, 4, 8, 16)
 
 BATCH_TRIES: Final = 3
 """Other batches of random length that such rows are placed in, besides one of a single row. Chosen."""
+
+MIXED_SIZES: Final = 4
+"""Sizes of a crowd whose threads each call at their own, the largest there are. Chosen: long calls meet more."""

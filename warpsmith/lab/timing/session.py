@@ -75,6 +75,7 @@ class Session(Slots):
         *,
         count: int | None = None,
         layout: str = "contiguous",
+        mix: Sequence[Workload] = (),
     ) -> None:
         """Prepare the sides for a workload.
 
@@ -87,8 +88,9 @@ class Session(Slots):
             device: `cpu` or `cuda`.
             count: slots; by default those that the workload is timed with.
             layout: memory layout of the inputs, one of `arenas.list_layouts`.
+            mix: workloads of the slots, one each, with numbers of their own; by default each has `workload`.
         """
-        super().__init__(file, workload, arenas, tuple(sides), seed, device, count=count, layout=layout)
+        super().__init__(file, workload, arenas, tuple(sides), seed, device, count=count, layout=layout, mix=mix)
         self.sides = sides
         self.graphs = False
         """True if blocks are replayed from CUDA graphs."""
@@ -103,7 +105,7 @@ class Session(Slots):
     def fill_inputs(self, distribution: str | None = None, *, quick: bool = False, slots: int = 0) -> None:
         """Draw new inputs for every slot, or the first `slots`, and poison the memory of the outputs."""
         self.correlated = distribution is not None or self.expanded
-        for slot, values in enumerate(self.inputs.draw_several(slots or self.slots, distribution, quick=quick)):
+        for slot, values in enumerate(self._draw_slots(slots or self.slots, distribution, quick=quick)):
             self._write_slot(slot, values)
         self.poison_outputs(graded=quick)
         row_parts.release_unused(self.device)
@@ -386,7 +388,7 @@ class Session(Slots):
         definition = self.file.definition
         if (name, slot) in self._answers and self.reads_memory_of(name):
             outputs = self._answers[name, slot]
-            check_outputs(definition, self.workload, outputs)
+            check_outputs(definition, self.workloads[slot], outputs)
             if definition.outputs_are == "returned":
                 for facts, view in zip(outputs, views.values(), strict=True):
                     if view.numel():
@@ -396,7 +398,7 @@ class Session(Slots):
         if (name, slot) not in self._delivered:
             answer = self.ask(name, {"do": "deliver", "slot": slot})
             self._delivered[name, slot] = parse_outputs(answer.get("outputs"), name)
-        check_outputs(definition, self.workload, self._delivered[name, slot])
+        check_outputs(definition, self.workloads[slot], self._delivered[name, slot])
         return views
 
     def reads_memory_of(self, name: str) -> bool:
@@ -567,13 +569,9 @@ class Session(Slots):
 
     def _prepare(self) -> None:
         self._prepare_memory()
-        message = {
-            "do": "workload",
-            "scalars": self.file.definition.scalars(self.workload),
-            "slots": describe_slots(self._placements),
-        }
+        slots = describe_slots(self.file.definition, self.workloads, self._placements)
         for name in self.sides:
-            self.ask(name, message)
+            self.ask(name, {"do": "workload", "slots": slots})
 
 
 _flushed_memory: list[torch.Tensor] = []

@@ -135,7 +135,6 @@ class Worker:
 
     def workload(self, message: Message) -> Message:
         """Lay out the slots of one workload in the arenas."""
-        scalars = message["scalars"]
         names = list(self.definition.inputs)
         arguments, destinations = [], []
         for slot in message["slots"]:
@@ -144,7 +143,7 @@ class Worker:
                 for name, placement in slot["inputs"].items()
             }
             outputs = [_parse_placement(placement).view(self.memory[1]) for placement in slot["outputs"]]
-            values = [tensors[name] if name in tensors else scalars[name] for name in names]
+            values = [tensors[name] if name in tensors else slot["scalars"][name] for name in names]
             arguments.append(values + (outputs if self.writes_given_outputs else []))
             destinations.append(outputs)
         self.tensors = WorkloadTensors(arguments, destinations)
