@@ -9,7 +9,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from warpsmith.core import gate_rules
 from warpsmith.core.definition import Workload
@@ -17,6 +16,7 @@ from warpsmith.core.evaluation import REFERENCE_MISSES, Correctness, Status
 from warpsmith.core.port.check import KernelLaunch
 from warpsmith.core.trust import Check
 from warpsmith.errors import BadDefinition, MachineFailed
+from warpsmith.lab.gate.calls import batches
 from warpsmith.lab.gate.calls.callers import OtherCallers
 from warpsmith.lab.gate.calls.late_calls import LateCalls
 from warpsmith.lab.gate.calls.special_numbers import SpecialNumbers
@@ -25,15 +25,12 @@ from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.instrumented.counted_build import COUNTED, UnrunLines
 from warpsmith.lab.operator import input_rules, scalar_values
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.operator.distributions import ALONE, FINITE, MIXED_ROWS, RELATED_INPUTS
+from warpsmith.lab.operator.distributions import ALONE, FINITE, RELATED_INPUTS
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.lab.timing.arenas import CHECKED_SLOTS, Arenas, list_dense_layouts, list_layouts
 from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.timing.slots import ALIASED, VIEWED
 from warpsmith.lab.workers.side import Side, SideFailed
-
-if TYPE_CHECKING:
-    import torch
 
 _PAIR = 2
 """Rows that change places."""
@@ -288,45 +285,14 @@ class CorrectnessCheck:
             return False
 
     def check_batches(self, workload: Workload) -> None:
-        """Call rows of a workload again alone, and at random places in batches of random length; every bit must be
-        the same.
+        """Call rows of a workload again in other batches, longer ones too; every bit must be the same.
 
         Raises:
             SideFailed: a row depends on its batch.
         """
-        axis = self._file.definition.batch_invariant
-        assert axis is not None
-        size = self._file.definition.sizes(workload)[axis]
-        if size < 2:
-            return
-        whole = self.open_session(workload)
-        whole.fill_inputs(slots=1)
-        expected = self._call_outputs(whole)
-        chance = random.SystemRandom()
-        some = (int(size ** chance.random()) for _ in range(input_rules.BATCH_TRIES))
-        for length in sorted({1, *(n for n in input_rules.BATCH_LENGTHS if n < size), *some}):
-            chosen = rows.choose_places(size, min(length, input_rules.PLACED_ROWS))
-            places = rows.choose_places(length, len(chosen))
-            batch = self.open_session(rows.shorten(workload, axis, length))
-            batch.fill_inputs(
-                chance.choice((None, MIXED_ROWS)) if batch.inputs.adversarial_distributions else None, slots=1
-            )
-            specs = self._file.definition.tensor_inputs
-            batch.write_inputs(0, rows.place_rows(batch.drawn[0], whole.drawn[0], specs, axis, chosen, places))
-            outputs = self._call_outputs(batch)
-            specs = {name: spec for name, spec in self._file.definition.outputs.items() if axis in spec.shape}
-            outputs, expected = ({name: each[name] for name in specs} for each in (outputs, expected))
-            again, first = (
-                rows.take_rows(outputs, specs, axis, places),
-                rows.take_rows(expected, specs, axis, chosen),
-            )
-            if name := correctness.differing_output(first, again):
-                where = f"{length} instead of {size} along `{axis}`"
-                raise SideFailed(Status.NOT_REPRODUCIBLE, f"bits of {name} depend on the batch of a row: {where}")
-
-    def _call_outputs(self, session: Session) -> dict[str, torch.Tensor]:
-        session.call_side(SOLUTION, fresh="poison", deliver=True)
-        return {name: tensor.clone() for name, tensor in session.fetch_outputs(SOLUTION, 0).items()}
+        arenas = None if self._turns is not None else self._arenas  # an interpreter is too slow for longer ones
+        if lengths := batches.draw_lengths(self._file, workload, self._numbers, arenas):
+            batches.check_batches(self._file, workload, lengths, self.open_session)
 
     def check_again(self, workload: Workload) -> None:
         """Grade the solution once more after other sizes, whose leftovers in a workspace must not matter.

@@ -269,5 +269,15 @@ BATCH_LENGTHS: Final = (2, 3, 4, 8, 16)
 BATCH_TRIES: Final = 3
 """Other batches of random length that such rows are placed in, besides one of a single row. Chosen."""
 
+LONGEST_BATCH: Final = 1 << 13
+"""Length of the longest batch that such rows are placed in, where callers may choose it. Chosen: other kernels for
+large batches begin at hundreds of rows."""
+
+BATCH_ELEMENTS: Final = 1 << 19
+"""Elements of a call with a batch that is longer than the workload, at most. Chosen to bound the time."""
+
+BATCH_NUMBERS: Final = 3
+"""Such batches with a length at a number of the version's source. Chosen to bound the time."""
+
 MIXED_SIZES: Final = 4
 """Sizes of a crowd whose threads each call at their own, the largest there are. Chosen: long calls meet more."""
