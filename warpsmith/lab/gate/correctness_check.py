@@ -16,7 +16,7 @@ from warpsmith.core.evaluation import REFERENCE_MISSES, Correctness, Status
 from warpsmith.core.port.check import KernelLaunch
 from warpsmith.core.trust import Check
 from warpsmith.errors import BadDefinition, MachineFailed
-from warpsmith.lab.gate.calls import batches
+from warpsmith.lab.gate.calls import batches, large_edits
 from warpsmith.lab.gate.calls.callers import OtherCallers
 from warpsmith.lab.gate.calls.late_calls import LateCalls
 from warpsmith.lab.gate.calls.special_numbers import SpecialNumbers
@@ -32,8 +32,8 @@ from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.timing.slots import ALIASED, VIEWED
 from warpsmith.lab.workers.side import Side, SideFailed
 
-_PAIR = 2
-"""Rows that change places."""
+_INFINITE_DRAWS = 2
+"""Draws with an infinite result after which a distribution is left out."""
 
 _TELLING_ELEMENTS = 64
 """Output elements below which the largest error may be small by chance, which says nothing about the bound."""
@@ -216,7 +216,8 @@ class CorrectnessCheck:
             if distribution is None and axis is None and self._callers:
                 self._callers.check(session)
             if distribution is None:
-                self._edit_larger(session, axis, where)
+                for call in large_edits.call_after_edits(session):
+                    self._record_grade(session, call.grade, f"{call.description}, {layout}", call.axis, call.rows)
         if axis is None and self._turns is None:
             self._check_planted(session)
         return bool(self.grades[workload.name])
@@ -257,25 +258,6 @@ class CorrectnessCheck:
         except BadDefinition:  # a part need not fit what it computes
             return ""
         return ""
-
-    def _edit_larger(self, session: Session, axis: str | None, where: str) -> None:
-        """Exchange two rows of an input in place, and grade them: a result that was kept is wrong there."""
-        specs = self._file.definition.tensor_inputs
-        axis = axis or rows.find_row_axis(self._file)
-        names = [name for name, spec in specs.items() if axis in spec.shape and not spec.fits_together]
-        if axis is None or self._file.inputs is not None or session.workload.axes[axis] < _PAIR or not names:
-            return
-        chance = random.SystemRandom()
-        name, pair = chance.choice(names), chance.sample(range(session.workload.axes[axis]), _PAIR)
-        exchanged = session.drawn[0][name].clone()
-        moved = rows.take_rows({name: exchanged}, specs, axis, pair[::-1])[name]
-        for position, index in enumerate(pair):
-            dim = specs[name].shape.index(axis)
-            exchanged.select(dim, index).copy_(moved.select(dim, position))
-        session.write_inputs(0, {**session.drawn[0], name: exchanged})
-        grade = session.call_and_grade_rows(SOLUTION, axis, sorted(pair), whole=False)
-        where = f"two rows of {name} exchanged in place, {where}"
-        self._record_grade(session, grade, where, axis, sorted(pair))
 
     def _reference_computes(self, session: Session) -> bool:
         try:
@@ -443,7 +425,7 @@ class CorrectnessCheck:
             session.fill_inputs(distribution, slots=1)
             if distribution in FINITE and not session.truth(0).is_finite:
                 infinite += 1
-                if infinite == _PAIR:
+                if infinite == _INFINITE_DRAWS:
                     break
                 continue
             grade = session.call_and_grade(SOLUTION)

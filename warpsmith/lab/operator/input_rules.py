@@ -102,6 +102,13 @@ SAMPLED_ROWS: Final = 64
 SAMPLED_ELEMENTS: Final = 1 << 22
 """Elements of the rows that are graded there, if more rows are needed for that many. Chosen to bound the time."""
 
+EDITED_WHOLE: Final = 1 << 22
+"""Elements of a drawn size up to which all of a call is graded after an edit in place; beyond it sampled rows, or
+those that were edited. Chosen to bound the time."""
+
+EDIT_DRAWS: Final = 3
+"""Draws of such an edit until the earlier result is wrong after it. Chosen: calls may read a part of a table."""
+
 STRIDED_ELEMENTS: Final[Mapping[str, int]] = {"cpu": 1 << 24, "cuda": 1 << 26}
 """Elements of a timed size, at most, by device, at which inputs of any layout come once in a layout drawn for each
 judgement. Chosen: its reference takes long."""
@@ -278,6 +285,12 @@ BATCH_ELEMENTS: Final = 1 << 19
 
 BATCH_NUMBERS: Final = 3
 """Such batches with a length at a number of the version's source. Chosen to bound the time."""
+
+VIEWED_AXES: Final = 4
+"""Axes that are halved or doubled for calls on the same elements in another shape. Chosen: few have more."""
+
+VIEW_TRIES: Final = 4
+"""Such shapes of a workload that are tried until the reference holds at one. Chosen to bound the time."""
 
 MIXED_SIZES: Final = 4
 """Sizes of a crowd whose threads each call at their own, the largest there are. Chosen: long calls meet more."""

@@ -276,6 +276,13 @@ class Inputs:
         least, most = sorted(ends.to(getattr(torch, dtype)).double().tolist())
         return least, most
 
+    def has_independent_values(self, name: str) -> bool:
+        """Return True if each value of a floating-point input is drawn by itself, and so may stand anywhere."""
+        spec = self._definition.tensor_inputs[name]
+        form = self._workload.distribution if spec.distribution == "workload" else spec.distribution
+        is_drawn = self._file.inputs is None and is_floating(self._definition.dtype(spec, self._workload))
+        return is_drawn and self._captured is None and form.split(":")[0] in _INDEPENDENT
+
     def _own(self, workload: Workload) -> dict[str, torch.Tensor]:
         assert self._file.inputs is not None
         try:

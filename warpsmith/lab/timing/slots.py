@@ -84,10 +84,6 @@ class Slots:
         block_bytes = self.slots * bytes_per_call(self.file, self.workload)
         return self.device == "cpu" or block_bytes >= 2 * gate_rules.L2_BYTES
 
-    def offset(self, name: str) -> int:
-        """Return where an input of slot 0 begins in the arena."""
-        return self._placements[0][0][name].offset
-
     def has_room(self, workload: Workload) -> bool:
         """Return True if as many slots of another workload fit in the arenas."""
         return has_room(self._arenas, self.file, workload, self.slots)

@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from lab_samples import GIVEN, HONEST, HONEST_SCALE, SCALE, SQUARE, kernel
+from lab_samples import (
+    GIVEN,
+    HONEST,
+    HONEST_SCALE,
+    LINEAR,
+    SAME_SHAPE,
+    SAME_WEIGHT,
+    SCALE,
+    SQUARE,
+    kernel,
+    linear_kernel,
+)
 
 from warpsmith.core.evaluation import Status
 from warpsmith.lab.gate.calls.probes import Probes
@@ -38,7 +49,7 @@ def probes(seat, workshop):
     """`probes(source)`: the probes of a C++ solution of `SQUARE` or `SCALE`, not run yet."""
 
     def make(source, text=SQUARE, timed=False):
-        name = next(name for name in ("scale", "given", "square") if f'name="{name}"' in text)
+        name = next(name for name in ("linear", "scale", "given", "square") if f'name="{name}"' in text)
         found = seat(workshop.load(name, text), source)
         all_ = list(found.file.definition.workloads)
         return Probes(
@@ -313,6 +324,41 @@ def test_a_key_that_takes_different_inputs_for_equal(probes, same):
     status, message = failure(probes(kernel(body), SQUARE.replace("return x * x", "return x * x * x")))
     assert status is Status.CACHED_RESULT
     assert "after an edit of x in place" in message
+
+
+SUMS = {
+    "all": "sums[0] += word_of(w[i * n + j]);",
+    "rows": "sums[1 + i] += word_of(w[i * n + j]);",
+    "columns": "sums[1 + j] += word_of(w[i * n + j]);",
+}
+"""Sums that are a key of a weight, by what each is of."""
+
+
+@needs_compiler
+@pytest.mark.parametrize("part", SUMS)
+@pytest.mark.parametrize(("size", "timed"), [("large", False), ("small", True)])
+def test_a_weight_whose_key_has_no_order(probes, part, size, timed):
+    """The large size is that of most probes; the small one is timed."""
+    before = f"""std::vector<uint64_t> sums(1 + std::max(k, n));
+      for (int64_t i = 0; i < k; ++i) for (int64_t j = 0; j < n; ++j) {{ {SUMS[part]} }}"""
+    known = f"{SAME_SHAPE} && m == {16 if size == 'large' else 8} && key == sums"
+    status, message = failure(probes(linear_kernel(known, before, "key = sums;"), LINEAR, timed))
+    assert status is Status.CACHED_RESULT
+    assert "after an edit of w in place" in message
+
+
+@needs_compiler
+def test_a_weight_that_is_compared_may_be_kept(probes):
+    found = probes(linear_kernel(f"{SAME_SHAPE} && {SAME_WEIGHT}"), LINEAR, timed=True)
+    found.run()
+    assert {"same elements in another shape", "edits at timed sizes"} <= {check.name for check in found.checks}
+
+
+@needs_compiler
+def test_a_weight_that_is_kept_by_its_elements_alone(probes):
+    status, message = failure(probes(linear_kernel(SAME_WEIGHT), LINEAR))
+    assert status is Status.CACHED_RESULT
+    assert "in another shape" in message
 
 
 @needs_compiler
