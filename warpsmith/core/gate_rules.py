@@ -202,9 +202,6 @@ NEAR_EDIT: Final = 2.0**-8
 EDITED_SIZES: Final = 3
 """Timed sizes, drawn for each judgement, at which an element is edited. Chosen: all sizes would take seconds."""
 
-EDITED_WEIGHTS: Final = 2
-"""Weights that are edited there in several ways, and at larger sizes. Chosen to bound the time."""
-
 HELD_CALLS: Final = (256, 8192)
 """Range of the calls, drawn for each judgement, over which a result is held. Chosen: more than a ring has."""
 

@@ -102,6 +102,9 @@ SAMPLED_ROWS: Final = 64
 SAMPLED_ELEMENTS: Final = 1 << 22
 """Elements of the rows that are graded there, if more rows are needed for that many. Chosen to bound the time."""
 
+EDITED_WEIGHTS: Final = 2
+"""Weights that are edited in several ways at odd, timed and larger sizes. Chosen to bound the time."""
+
 EDITED_WHOLE: Final = 1 << 22
 """Elements of a drawn size up to which all of a call is graded after an edit in place; beyond it sampled rows, or
 those that were edited. Chosen to bound the time."""

@@ -16,10 +16,11 @@ from warpsmith.core import gate_rules
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Status
 from warpsmith.core.trust import Check
-from warpsmith.lab.grading import free_axes, shapes
+from warpsmith.lab.grading import free_axes
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
+from warpsmith.lab.operator.scalar_values import vary_scalars
 from warpsmith.lab.timing.arenas import CHECKED_SLOTS, allocate_arenas
 from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.timing.sides import SideSource, load_side
@@ -198,7 +199,7 @@ def _identify(workload: Workload) -> str:
 
 def _vary_numbers(file: DefinitionFile, workload: Workload) -> Workload:
     """Return the workload with other numbers, if the reference holds with them."""
-    varied = shapes.vary_scalars(file, workload)
+    varied = vary_scalars(file, workload, random.SystemRandom())
     is_other = varied.scalars != workload.scalars
     return varied if is_other and free_axes.reference_holds(file, varied) else workload
 

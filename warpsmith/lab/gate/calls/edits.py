@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from warpsmith.core import gate_rules
 from warpsmith.core.evaluation import Status
 from warpsmith.lab.grading.correctness import Grade
+from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.range_values import Limits
 from warpsmith.lab.operator.tensor_bytes import computable
 from warpsmith.lab.timing.session import SOLUTION, Session
@@ -143,7 +144,7 @@ def draw_edits(session: Session, drawn: Tensors) -> list[tuple[str, EditKind]]:
     weights = [name for name in drawn if specs[name].role == "weight" and kinds[name]]
     others = [name for name in drawn if specs[name].role != "weight" and kinds[name]]
     edits: list[tuple[str, EditKind]] = []
-    for name in chance.sample(weights, min(len(weights), gate_rules.EDITED_WEIGHTS)):
+    for name in chance.sample(weights, min(len(weights), input_rules.EDITED_WEIGHTS)):
         for group in (("near", "cut"), ("exchange", "line"), ("slices",)):
             fitting = [kind for kind in kinds[name] if kind in group]
             edits += [(name, kind) for kind in chance.sample(fitting, min(len(fitting), 1))]

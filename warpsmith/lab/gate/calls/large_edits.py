@@ -57,7 +57,7 @@ def _draw_exchanges(session: Session) -> list[tuple[str, edits.EditKind]]:
     weights = [name for name in drawn if specs[name].role == "weight" and kinds[name]]
     others = [name for name in drawn if specs[name].role != "weight" and kinds[name]]
     count = 1 if shapes.shape_class(session.workload) in _MANY else 2
-    chosen = chance.sample(weights, min(len(weights), gate_rules.EDITED_WEIGHTS))
+    chosen = chance.sample(weights, min(len(weights), input_rules.EDITED_WEIGHTS))
     pairs = [(name, kind) for name in chosen for kind in chance.sample(kinds[name], min(len(kinds[name]), count))]
     return pairs + [(name, chance.choice(kinds[name])) for name in chance.sample(others, min(len(others), 1))]
 
