@@ -49,6 +49,58 @@ SCALE = (
 """One operator with a weight."""
 
 
+LINEAR = (
+    HEAD
+    + """
+definition = Definition(
+    name="linear", description="y = x @ w",
+    axes={"m": "rows", "k": "inputs", "n": "outputs"},
+    inputs={"x": TensorSpec(shape=("m", "k")), "w": TensorSpec(shape=("k", "n"), role="weight")},
+    outputs={"y": TensorSpec(shape=("m", "n"))},
+    tolerance=Tolerance(reduction="k"), flops="2 * m * k * n",
+    workloads=(Workload(name="small", axes={"m": 8, "k": 32, "n": 64}),
+               Workload(name="large", axes={"m": 16, "k": 64, "n": 96})),
+)
+def reference(x, w):
+    return x @ w
+def magnitude(x, w):
+    return x.abs() @ w.abs()
+"""
+)
+"""One product, whose weight has two axes."""
+
+
+def linear_kernel(is_known: str, before: str = "", keep: str = "") -> str:
+    """A C++ solution of `LINEAR` that keeps its weight as long as `is_known`, after the statements in `before`;
+    where it reads the weight anew it runs `keep` as well."""
+    return f"""\
+#include <warpsmith.hpp>
+#include <algorithm>
+#include <vector>
+static std::vector<float> kept;
+static std::vector<uint64_t> key;
+static int64_t rows = 0, cols = 0;
+static uint64_t word_of(float number) {{ uint32_t word; std::memcpy(&word, &number, sizeof word); return word; }}
+extern "C" void run(const Tensor& x_, const Tensor& w_, Tensor& y_) {{
+  const int64_t m = x_.size(0), k = x_.size(1), n = w_.size(1);
+  const float *x = x_.data<float>(), *w = w_.data<float>();
+  float* y = y_.data<float>();
+  {before}
+  if (!({is_known})) {{ kept.assign(w, w + k * n); rows = k; cols = n; {keep} }}
+  for (int64_t row = 0; row < m; ++row)
+    for (int64_t col = 0; col < n; ++col) {{
+      double sum = 0;
+      for (int64_t i = 0; i < k; ++i) sum += (double)x[row * k + i] * kept[i * cols + col];
+      y[row * n + col] = sum;
+    }}
+}}
+"""
+
+
+SAME_SHAPE = "rows == k && cols == n"
+SAME_WEIGHT = "(int64_t)kept.size() == k * n && std::equal(kept.begin(), kept.end(), w)"
+
+
 _HEAVY = {"std::thread": "thread", "std::vector": "vector", "std::f": "cmath", "NAN": "cmath"}
 """What a kernel may name to the header that has it: reading them takes most of a compilation."""
 

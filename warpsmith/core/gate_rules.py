@@ -101,6 +101,25 @@ COUNTED_SECONDS: Final = (0.5, 30.0)
 """Seconds of a call in the build that counts lines from which on its workload gets no further one, and of all its
 calls together. Chosen: that build is tens of times as slow, and small calls run most lines."""
 
+BURST_CALLS: Final = 4096
+"""Calls of a burst at most. Chosen: more than tables or rings that a version can prepare."""
+
+BURST_SECONDS: Final = 0.6
+"""Seconds of a burst at most. Chosen: some hundred calls of a millisecond."""
+
+BURST_PAIRS: Final = 5
+"""Pairs of bursts, of both versions. Chosen: load does not slow the same side in all of them."""
+
+BURST_SHARE: Final = 0.1
+"""Part of a gain, in logarithms, that must be in one of the pairs. Chosen: page faults that both versions pay in
+bursts leave an honest gain little of its size."""
+
+BURST_NOISE: Final = 0.05
+"""Noise of the best of these pairs, in logarithms. Chosen as a wide one: a loss beyond it is no noise."""
+
+NUMBERS_SHARE: Final = 0.5
+"""Share of the graded calls whose new memory holds random numbers and no poison. Chosen: both are common."""
+
 CALLER_STACK: Final = 512 << 10
 """Bytes of the stack of a thread that calls a version once on a CPU. From macOS's documentation: its default for
 threads that a program starts. Other systems have more, embedded ones less."""
@@ -114,8 +133,15 @@ CALLER_TEAMS: Final = (3, 6, 16, 64, 96)
 machines, and more than most tables of parts have. On two cores a sum into shared parts was wrong in 1 of 16
 regions of 16 threads, and in nearly all of 64 (measured)."""
 
+CALLER_LIMIT: Final = (6, 5)
+"""OpenMP threads that one more such thread has, and how many of them it may have at a time. Chosen: a part that is
+neither all nor one, as a limit or a busy machine leaves it."""
+
 PAGES_BYTES: Final = 64 << 20
 """Bytes of inputs up to which they are copied to pages of their own. Chosen to bound the memory."""
+
+CALLER_SIGNALS: Final = 1e-4
+"""Seconds between a timer's signals that arrive during a call. Chosen: most calls get some."""
 
 CALLER_SECONDS: Final = 0.2
 """Seconds of cores that a call takes above which no larger team makes it. Chosen: a short region of a team that

@@ -139,8 +139,8 @@ def _same_class(total: int, count: int) -> int:
 
 def _lay_out(file: DefinitionFile, side: Side, workload: Workload) -> None:
     placements = lay_out(file, workload, _TRIED_SLOTS, "contiguous")[2]
-    scalars = file.definition.scalars(workload)
-    side.ask({"do": "workload", "scalars": scalars, "slots": describe_slots(placements)})
+    slots = describe_slots(file.definition, [workload] * _TRIED_SLOTS, placements)
+    side.ask({"do": "workload", "slots": slots})
 
 
 def _time_call(side: Side) -> float:

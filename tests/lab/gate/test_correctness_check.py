@@ -12,7 +12,7 @@ from warpsmith.core.evaluation import Status
 from warpsmith.lab.gate.correctness_check import CorrectnessCheck
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import load_definition
-from warpsmith.lab.operator.distributions import ADVERSARIAL, ALONE, MASKED, MASKED_ALONG, UNMIXED
+from warpsmith.lab.operator.distributions import ADVERSARIAL, ALONE, IN_RANGE, MASKED, MASKED_ALONG, UNMIXED
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -55,6 +55,16 @@ def test_drawn_shapes_get_some_distributions_by_chance():
     drawn = [tuple(check._adversarial(session)) for _ in range(40)]
     assert {len(some) for some in drawn} == {input_rules.DRAWN_DISTRIBUTIONS}
     assert {name for some in drawn for name in some} == {*ADVERSARIAL, MASKED, MASKED_ALONG}
+
+
+@pytest.mark.parametrize(("workload_set", "name"), [("full", "far-one"), ("odd", "near-one"), ("odd", "one")])
+def test_declared_ranges_have_their_distribution_at_every_size(workload_set, name):
+    check = CorrectnessCheck(None, None, None, "cpu", lambda: 1)
+    session = SimpleNamespace(
+        workload=SimpleNamespace(set=workload_set, name=name),
+        inputs=SimpleNamespace(adversarial_distributions=(*ADVERSARIAL, IN_RANGE)),
+    )
+    assert all(list(check._adversarial(session)).count(IN_RANGE) == 1 for _ in range(20))
 
 
 @pytest.mark.parametrize(

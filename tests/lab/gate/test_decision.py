@@ -353,4 +353,12 @@ def test_a_gain_of_the_median_alone_does_not_count(speedup, exhausted):
         return
     assert held.decision.verdict is Verdict.ROLLBACK
     assert (held.settled, held.decision.ambiguous, held.needs_confirmation) == (exhausted, exhausted, False)
-    assert "slower in the mean of all calls: -10.0%" in held.decision.reason
+    assert "in the mean of all calls -10.0%" in held.decision.reason
+
+
+@pytest.mark.parametrize(("median", "mean", "holds"), [(4.0, 1.9, False), (4.0, 2.1, True), (1.03, 1.0, True)])
+def test_half_of_a_gain_must_be_in_the_mean(median, mean, holds):
+    accepted = decision.accept_without_rival()
+    provisional = ProvisionalDecision(True, accepted, aggregate(median, median, median, median))
+    held = decision.hold_against_mean(provisional, mean, 0.02, exhausted=True)
+    assert (held is provisional) == holds

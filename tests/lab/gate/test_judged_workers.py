@@ -171,6 +171,7 @@ def test_the_real_host_is_what_judgements_use():
     ("handler", "verdict", "said"),
     [
         ("if (getpid() == home) _exit(0);", Verdict.ROLLBACK, "ends with exit code 0 instead of"),
+        ("if (getpid() == home) std::abort();", Verdict.ROLLBACK, "ends by SIGABRT instead of"),
         ("if (getpid() == home) std::this_thread::sleep_for(std::chrono::milliseconds(1));", Verdict.ACCEPT, ""),
     ],
 )

@@ -97,3 +97,46 @@ def test_numbers_of_the_call_where_the_description_admits_them(workshop, value, 
     for number in taken:
         step = number * input_rules.SCALAR_STEP
         assert {number - step, number + step} & drawn
+
+
+RANGED = SCALED.replace('TensorSpec(shape=("n",))', 'TensorSpec(shape=("n",), distribution="RANGE")', 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "expected"),
+    [
+        (SCALED, "0.75", {0.75, -0.75}),
+        (RANGED.replace("RANGE", "uniform:0:1"), "0.75", {0.75}),
+        (RANGED.replace("RANGE", "uniform:0:1"), "1.5", set()),
+        (RANGED.replace("RANGE", "sorted"), "0.75", set()),
+        (SCALED, "3, type='int'", set()),
+    ],
+)
+def test_elements_equal_to_a_number_of_the_call_in_their_range(workshop, text, value, expected):
+    file = workshop.load("square", text.replace("VALUE", value))
+    workload = file.definition.workloads[0]
+    inputs = Inputs(file, workload, 1, "cpu")
+    drawn = inputs.draw()
+    planted = planted_values.plant_scalars(file, workload, drawn, inputs, random.Random(1))
+    assert set(planted) == ({"x"} if expected else set())
+    changed = planted["x"][planted["x"] != drawn["x"]] if planted else torch.zeros(0)
+    assert set(changed.tolist()) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "expected"),
+    [
+        ("0.3", "float32", float(torch.tensor(0.3))),
+        ("0.3", "float64", float(torch.tensor(0.3))),  # a kernel may take it in float32
+        ("0.3", "bfloat16", float(torch.tensor(0.3).bfloat16())),
+        ("0.3, between=(0.3, 0.30001)", "bfloat16", None),
+        ("1e-30", "float16", None),  # it would become 0
+        ("0.0", "float16", 0.0),
+        ("3, type='int'", "float32", None),
+    ],
+)
+def test_numbers_are_rounded_to_what_inputs_hold(workshop, value, dtype, expected):
+    file = workshop.load("square", SCALED.replace("VALUE", value))
+    workload = file.definition.workloads[0].model_copy(update={"dtype": dtype})
+    rounded = planted_values.round_scalars(file, workload)
+    assert rounded == ({} if expected is None else {"scale": expected})

@@ -21,7 +21,7 @@ def test_every_class_of_declared_shapes():
     for seed in range(10):
         drawn = shapes.draw_class_workloads(file, judged, seed=seed)
         by_kind = {workload.name.split("-")[0]: workload for workload in drawn}
-        assert set(by_kind) == {"edge", "tiny", "round", "long", "skewed"}
+        assert set(by_kind) == {"edge", "tiny", "round", "long", "skewed", "square"}
         assert {workload.set for workload in drawn} == {"odd"}
         assert 1 in by_kind["edge"].axes.values()
         assert any(size % min(input_rules.ROUND_SIZES) == 0 for size in by_kind["round"].axes.values())
@@ -29,6 +29,8 @@ def test_every_class_of_declared_shapes():
         assert len(tiny) == input_rules.TINY_SHAPES
         assert all(2 <= size < input_rules.TINY_SIZE for workload in tiny for size in workload.axes.values())
         assert len(set(tiny[0].axes.values())) == 1  # inputs of other axes have one shape there
+        (size,) = set(by_kind["square"].axes.values())
+        assert input_rules.TINY_SIZE <= size <= longest["cols"]
         for axis, other in (("rows", "cols"), ("cols", "rows")):
             (long,) = (workload for workload in drawn if workload.name.startswith(f"long-{axis}"))
             assert long.axes[axis] > longest[axis]
@@ -132,6 +134,18 @@ def test_a_far_shape_is_long_along_one_axis_and_small_otherwise():
             assert shapes.shape_class(workload) == shapes.FAR
             axes.add(longest)
     assert len(axes) == len(judged[0].axes)
+
+
+def test_rows_in_which_nothing_is_added_are_far_longer_without_a_reduction(workshop):
+    text = SQUARE.replace('axes={"n": "length"}', 'axes={"m": "lines", "n": "length"}')
+    text = text.replace('shape=("n",)', 'shape=("m", "n")').replace('axes={"n"', 'axes={"m": 3, "n"')
+    for result, expected in (
+        ("x - x.amax(-1, keepdim=True)", {"m", "n"}),
+        ("x - x.mean(-1, keepdim=True)", {"m"}),
+    ):
+        file = workshop.load("square", text.replace("x * x", result))
+        drawn = shapes.draw_far_workloads(file, file.definition.workloads, seed=1)
+        assert {max(workload.axes, key=workload.axes.get) for workload in drawn} == expected
 
 
 def test_far_shapes_are_drawn_on_a_cpu_alone():

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from warpsmith.lab.grading.correctness import compute_truth
+from warpsmith.lab.grading.correctness import Truth, compute_truth
 from warpsmith.lab.operator.definition_file import load_definition
 from warpsmith.lab.operator.distributions import ALONE, RELATED_INPUTS, REPEATED, shape_values
 from warpsmith.lab.operator.inputs import Inputs
@@ -140,3 +140,10 @@ def test_results_that_leave_their_type_are_not_finite(distance):
     assert compute_truth(distance, workload, tensors).is_finite
     tensors["a"][0, :2] = torch.finfo(torch.float32).max
     assert not compute_truth(distance, workload, tensors).is_finite  # it is finite in float64
+
+
+def test_truths_are_finite_whatever_their_type():
+    for dtype in (torch.bool, torch.uint8, torch.int64, torch.float64):
+        assert Truth({"y": torch.ones(3).to(dtype)}, {"y": None}, {"y": 1.0}, {"y": 1.0}).is_finite
+    infinite = {"y": torch.ones(3), "z": torch.tensor([float("inf")])}
+    assert not Truth(infinite, dict.fromkeys(infinite), {}, {}).is_finite

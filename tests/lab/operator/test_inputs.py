@@ -9,7 +9,7 @@ from lab_samples import SQUARE
 from warpsmith.core.definition import Workload
 from warpsmith.errors import BadDefinition
 from warpsmith.lab.operator import input_rules, inputs
-from warpsmith.lab.operator.distributions import ADVERSARIAL, DISTRIBUTIONS
+from warpsmith.lab.operator.distributions import ADVERSARIAL, DISTRIBUTIONS, IN_RANGE
 from warpsmith.lab.operator.inputs import Inputs
 
 
@@ -342,7 +342,7 @@ def test_offsets_are_a_vector(ids):
 def test_a_fixed_distribution_stays(workshop):
     file = workshop.load("square", SQUARE.replace('shape=("n",)', 'shape=("n",), distribution="uniform"', 1))
     one = Inputs(file, file.definition.workloads[0], 3, "cpu")
-    assert one.adversarial_distributions == ADVERSARIAL
+    assert one.adversarial_distributions == (*ADVERSARIAL, IN_RANGE)
     assert one.draw("large")["x"].max() < 1
 
 

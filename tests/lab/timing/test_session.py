@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from lab_samples import HONEST, SQUARE, kernel
+from lab_samples import GIVEN, HONEST, SQUARE, kernel
 
 from warpsmith.core import gate_rules
 from warpsmith.core.evaluation import Status
@@ -50,7 +50,8 @@ def test_a_block_is_one_call_on_the_cpu_and_spans_the_cache_on_a_gpu(workshop, m
 
 
 @needs_compiler
-def test_what_a_thread_writes_later_is_not_there(workshop, seat):
+def test_what_a_thread_writes_later_is_not_there(workshop, seat, monkeypatch):
+    monkeypatch.setattr(gate_rules, "NUMBERS_SHARE", 0)
     found = seat(workshop.load("square", SQUARE), kernel(LATE))
     one = found.session()
     one.fill_inputs()
@@ -58,6 +59,18 @@ def test_what_a_thread_writes_later_is_not_there(workshop, seat):
     grade = one.call_and_grade(SOLUTION)
     assert grade.status is Status.INCORRECT_NUMERICAL
     assert "nan" in grade.detail
+
+
+@needs_compiler
+@pytest.mark.parametrize(("name", "text"), [("square", SQUARE), ("given", GIVEN)])
+def test_no_version_tells_a_graded_call_by_poison(workshop, seat, name, text):
+    body = "const bool checked = y[0] != y[0]; for (int64_t i = 0; i < n; ++i) y[i] = checked ? x[i] * x[i] : 7;"
+    session = seat(workshop.load(name, text), kernel(body)).session()
+    grades = []
+    for _ in range(20):
+        session.fill_inputs()
+        grades.append(session.call_and_grade(SOLUTION).status)
+    assert set(grades) == {Status.PASSED, Status.INCORRECT_NUMERICAL}
 
 
 @needs_compiler

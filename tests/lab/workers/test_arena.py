@@ -68,8 +68,10 @@ def test_poison_is_nan_in_every_floating_type(dtype):
 
 @pytest.fixture
 def alone(monkeypatch):
-    """`alone(shape, how)`: an arena that is guarded around one place, padded by five elements."""
+    """`alone(shape, how)`: an arena that is guarded around one place, padded by five elements, sliced by two."""
     monkeypatch.setattr(input_rules, "PADDINGS", (5,))
+    monkeypatch.setattr(input_rules, "SLICE_STEPS", (2,))
+    monkeypatch.setattr(arena, "_DENSE_SHARE", 1)
     made = []
 
     def make(shape, how, dtype="float32"):
@@ -92,6 +94,7 @@ def alone(monkeypatch):
         ("padded", (3, 4), (9, 1)),
         ("padded", (2, 3, 4), (32, 9, 1)),
         ("padded", (6,), (2,)),
+        ("sliced", (3, 4), (8, 2)),
         ("transposed", (3, 4), (1, 3)),
         ("transposed", (6,), (2,)),
         ("misaligned", (3, 4), (4, 1)),
@@ -151,6 +154,35 @@ def test_rows_are_padded_by_one_of_several_widths():
     assert strides == {(4 + padding, 1) for padding in input_rules.PADDINGS}
 
 
+def test_rows_are_sliced_by_one_of_several_steps():
+    strides = {Layout().add((3, 4), "float32", "sliced").strides for _ in range(60)}
+    assert strides == {(4 * step, step) for step in input_rules.SLICE_STEPS}
+
+
+@pytest.mark.parametrize(
+    ("how", "dense", "others"),
+    [
+        ("transposed", (1, 3), {(1, 3 + padding) for padding in input_rules.PADDINGS}),
+        ("expanded", (0, 1), {(0, step) for step in input_rules.SLICE_STEPS}),
+    ],
+)
+def test_dense_layouts_may_have_gaps_where_a_tensor_is_small(monkeypatch, how, dense, others):
+    def draw():
+        strides = {Layout().add((3, 4), "float32", how).strides for _ in range(99)}
+        return {each for each in strides if each and each[1]}
+
+    assert draw() == {dense, *others}
+    for shape in ((2, 500), (2, 3, 400), (400, 3, 2)):
+        sizes = {
+            widest: [Layout(widest=widest, begin_step=arena.PAGE) for _ in range(30)] for widest in (True, False)
+        }
+        for layout in (*sizes[True], *sizes[False]):
+            layout.add(shape, "float32", how)
+        assert min(each.size for each in sizes[True]) >= max(each.size for each in sizes[False])
+    monkeypatch.setattr(input_rules, "GAP_ELEMENTS", 11)
+    assert draw() == {dense}
+
+
 def test_more_than_two_axes_come_in_any_other_order(alone):
     shape, seen = (2, 3, 4), set()
     for _ in range(60):
@@ -205,12 +237,17 @@ def test_all_places_are_poisoned_and_nothing_else(shape):
 
 
 def test_the_widest_layout_has_room_for_every_draw():
-    most = Layout(widest=True)
-    most.add((12, 17, 8, 7), "float32", "padded")
-    sizes = set()
-    for _ in range(40):
-        layout = Layout()
+    def draw_size(*, widest: bool) -> int:
+        layout = Layout(widest=widest)
+        before = layout.size
         layout.add((12, 17, 8, 7), "float32", "padded")
-        sizes.add(layout.size)
+        return layout.size - before
+
+    sizes = {draw_size(widest=False) for _ in range(40)}
     assert len(sizes) == 2
-    assert max(sizes) == most.size
+    assert max(sizes) == draw_size(widest=True)
+
+
+def test_the_first_tensor_begins_anywhere_in_a_page():
+    begins = {Layout(begin_step=512).add((3,), "float32").offset % arena.PAGE for _ in range(200)}
+    assert begins == set(range(0, arena.PAGE, 512))

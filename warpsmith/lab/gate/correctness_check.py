@@ -9,7 +9,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from warpsmith.core import gate_rules
 from warpsmith.core.definition import Workload
@@ -17,25 +16,24 @@ from warpsmith.core.evaluation import REFERENCE_MISSES, Correctness, Status
 from warpsmith.core.port.check import KernelLaunch
 from warpsmith.core.trust import Check
 from warpsmith.errors import BadDefinition, MachineFailed
+from warpsmith.lab.gate.calls import batches, large_edits
 from warpsmith.lab.gate.calls.callers import OtherCallers
 from warpsmith.lab.gate.calls.late_calls import LateCalls
+from warpsmith.lab.gate.calls.special_numbers import SpecialNumbers
 from warpsmith.lab.grading import adversarial, correctness, planted_values, rounding, rows, shapes
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.instrumented.counted_build import COUNTED, UnrunLines
-from warpsmith.lab.operator import input_rules
+from warpsmith.lab.operator import input_rules, scalar_values
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.operator.distributions import ALONE, FINITE, MIXED_ROWS, RELATED_INPUTS
+from warpsmith.lab.operator.distributions import ALONE, FINITE, RELATED_INPUTS
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.lab.timing.arenas import CHECKED_SLOTS, Arenas, list_dense_layouts, list_layouts
 from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.timing.slots import ALIASED, VIEWED
 from warpsmith.lab.workers.side import Side, SideFailed
 
-if TYPE_CHECKING:
-    import torch
-
-_PAIR = 2
-"""Rows that change places."""
+_INFINITE_DRAWS = 2
+"""Draws with an infinite result after which a distribution is left out."""
 
 _TELLING_ELEMENTS = 64
 """Output elements below which the largest error may be small by chance, which says nothing about the bound."""
@@ -78,6 +76,7 @@ class CorrectnessCheck:
         self._turns = itertools.cycle(range(turns)) if interpreted else None
         self._line_counts = line_counts
         self._callers = OtherCallers(file, side) if device == "cpu" and not interpreted else None
+        self._special_numbers = SpecialNumbers(file, self.open_session)
         self.grades: dict[str, list[Grade]] = defaultdict(list)
         """Workload name to the grades of its calls."""
         self.extremes: dict[str, Extremes] = defaultdict(Extremes)
@@ -118,6 +117,8 @@ class CorrectnessCheck:
             self._check_layout(self.open_session(workload, layout), layout, notes)
         self._check_aliased(workload)
         self._check_other_numbers(workload)
+        for session, grade, description in self._special_numbers.calls(workload):
+            self._record_grade(session, grade, description)
         if self._take_launches:
             self._take_launches(None, self._side.launches())
         if self._device != "cpu":
@@ -152,7 +153,7 @@ class CorrectnessCheck:
         Its tensors are those of a call with the usual numbers, by which a result that was kept is found again; new
         ones where the reference does not take these.
         """
-        other = shapes.vary_scalars(self._file, workload)
+        other = scalar_values.vary_scalars(self._file, workload, random.SystemRandom())
         if other.scalars == workload.scalars or shapes.shape_class(workload) != "declared":
             return
         usual = self.open_session(workload)
@@ -199,6 +200,8 @@ class CorrectnessCheck:
             return False
         for distribution in (None, *self._adversarial(session)):
             session.fill_inputs(distribution, quick=True, slots=1)
+            if distribution in FINITE and (axis or not session.truth(0).is_finite):
+                continue
             if axis is None and session.grade_reference().status is not Status.PASSED:
                 notes.append(
                     f"{workload.name}: {distribution or 'normal'} left out, the reference misses the bound"
@@ -213,7 +216,8 @@ class CorrectnessCheck:
             if distribution is None and axis is None and self._callers:
                 self._callers.check(session)
             if distribution is None:
-                self._edit_larger(session, axis, where)
+                for call in large_edits.call_after_edits(session):
+                    self._record_grade(session, call.grade, f"{call.description}, {layout}", call.axis, call.rows)
         if axis is None and self._turns is None:
             self._check_planted(session)
         return bool(self.grades[workload.name])
@@ -255,25 +259,6 @@ class CorrectnessCheck:
             return ""
         return ""
 
-    def _edit_larger(self, session: Session, axis: str | None, where: str) -> None:
-        """Exchange two rows of an input in place, and grade them: a result that was kept is wrong there."""
-        specs = self._file.definition.tensor_inputs
-        axis = axis or rows.find_row_axis(self._file)
-        names = [name for name, spec in specs.items() if axis in spec.shape and not spec.fits_together]
-        if axis is None or self._file.inputs is not None or session.workload.axes[axis] < _PAIR or not names:
-            return
-        chance = random.SystemRandom()
-        name, pair = chance.choice(names), chance.sample(range(session.workload.axes[axis]), _PAIR)
-        exchanged = session.drawn[0][name].clone()
-        moved = rows.take_rows({name: exchanged}, specs, axis, pair[::-1])[name]
-        for position, index in enumerate(pair):
-            dim = specs[name].shape.index(axis)
-            exchanged.select(dim, index).copy_(moved.select(dim, position))
-        session.write_inputs(0, {**session.drawn[0], name: exchanged})
-        grade = session.call_and_grade_rows(SOLUTION, axis, sorted(pair), whole=False)
-        where = f"two rows of {name} exchanged in place, {where}"
-        self._record_grade(session, grade, where, axis, sorted(pair))
-
     def _reference_computes(self, session: Session) -> bool:
         try:
             session.fill_inputs(quick=True, slots=1)
@@ -282,45 +267,14 @@ class CorrectnessCheck:
             return False
 
     def check_batches(self, workload: Workload) -> None:
-        """Call rows of a workload again alone, and at random places in batches of random length; every bit must be
-        the same.
+        """Call rows of a workload again in other batches, longer ones too; every bit must be the same.
 
         Raises:
             SideFailed: a row depends on its batch.
         """
-        axis = self._file.definition.batch_invariant
-        assert axis is not None
-        size = self._file.definition.sizes(workload)[axis]
-        if size < 2:
-            return
-        whole = self.open_session(workload)
-        whole.fill_inputs(slots=1)
-        expected = self._call_outputs(whole)
-        chance = random.SystemRandom()
-        some = (int(size ** chance.random()) for _ in range(input_rules.BATCH_TRIES))
-        for length in sorted({1, *(n for n in input_rules.BATCH_LENGTHS if n < size), *some}):
-            chosen = rows.choose_places(size, min(length, input_rules.PLACED_ROWS))
-            places = rows.choose_places(length, len(chosen))
-            batch = self.open_session(rows.shorten(workload, axis, length))
-            batch.fill_inputs(
-                chance.choice((None, MIXED_ROWS)) if batch.inputs.adversarial_distributions else None, slots=1
-            )
-            specs = self._file.definition.tensor_inputs
-            batch.write_inputs(0, rows.place_rows(batch.drawn[0], whole.drawn[0], specs, axis, chosen, places))
-            outputs = self._call_outputs(batch)
-            specs = {name: spec for name, spec in self._file.definition.outputs.items() if axis in spec.shape}
-            outputs, expected = ({name: each[name] for name in specs} for each in (outputs, expected))
-            again, first = (
-                rows.take_rows(outputs, specs, axis, places),
-                rows.take_rows(expected, specs, axis, chosen),
-            )
-            if name := correctness.differing_output(first, again):
-                where = f"{length} instead of {size} along `{axis}`"
-                raise SideFailed(Status.NOT_REPRODUCIBLE, f"bits of {name} depend on the batch of a row: {where}")
-
-    def _call_outputs(self, session: Session) -> dict[str, torch.Tensor]:
-        session.call_side(SOLUTION, fresh="poison", deliver=True)
-        return {name: tensor.clone() for name, tensor in session.fetch_outputs(SOLUTION, 0).items()}
+        arenas = None if self._turns is not None else self._arenas  # an interpreter is too slow for longer ones
+        if lengths := batches.draw_lengths(self._file, workload, self._numbers, arenas):
+            batches.check_batches(self._file, workload, lengths, self.open_session)
 
     def check_again(self, workload: Workload) -> None:
         """Grade the solution once more after other sizes, whose leftovers in a workspace must not matter.
@@ -424,6 +378,8 @@ class CorrectnessCheck:
         self._grade_call(session, normal)
         self._check_repeat(session, extremes)
         if layout != "contiguous":
+            if self._callers:
+                self._callers.check_pages(session)
             return
         if self._callers:
             self._callers.check(session)
@@ -469,7 +425,7 @@ class CorrectnessCheck:
             session.fill_inputs(distribution, slots=1)
             if distribution in FINITE and not session.truth(0).is_finite:
                 infinite += 1
-                if infinite == _PAIR:
+                if infinite == _INFINITE_DRAWS:
                     break
                 continue
             grade = session.call_and_grade(SOLUTION)

@@ -37,7 +37,7 @@ from warpsmith.core.text import PartCounter
 from warpsmith.core.trust import Check
 from warpsmith.errors import CompanionFailed, MachineFailed, MachineLacks
 from warpsmith.lab.gate import control, decision, incumbent, lint, unseen
-from warpsmith.lab.gate.calls import conditions, leftovers, offsets
+from warpsmith.lab.gate.calls import bursts, conditions, leftovers, offsets
 from warpsmith.lab.gate.calls.probes import Probes
 from warpsmith.lab.gate.correctness_check import CorrectnessCheck
 from warpsmith.lab.gate.decision import ProvisionalDecision
@@ -480,6 +480,9 @@ class _Gate:
             self.trust.append(other)
             self.request.tell("conditions: 64-bit offsets")
             self.trust.append(offsets.check_offsets(file, host, source, self.timed, self.device))
+            gain = next((each.speedup for each in self.timing.aggregates() if each.against == BEST), 0.0)
+            if gain and self.device == "cpu" and self.request.objective == "time":
+                self.trust.append(bursts.check_bursts(file, host, sides, self.timed, gain))
 
     def _sanitize(self, host: WorkerHost, build: Build, kernels: dict[str, set[str]]) -> None:
         """Run the sanitizers on a version that would be accepted; a tool that fails makes the verdict INVALID."""

@@ -9,6 +9,7 @@ from warpsmith.lab.grading import shapes
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.distributions import (
     ALONE,
+    IN_RANGE,
     MASKED,
     MASKED_ALONG,
     MIXED_ROWS,
@@ -25,7 +26,7 @@ def choose_distributions(
 
     Declared and derived odd workloads get all of them, with masked inputs, drawn ones some by chance. Larger ones
     get them in one call that mixes them row by row, and by chance one of those that do not mix, but none near the
-    ends of a type.
+    ends of a type. All get the one of declared ranges.
 
     Args:
         workload: the workload.
@@ -35,15 +36,14 @@ def choose_distributions(
     """
     if not available:
         return ()
-    kind = shapes.shape_class(workload)
+    kind, in_range = shapes.shape_class(workload), tuple(name for name in available if name == IN_RANGE)
     if workload.set != "odd":
         further = (*set(UNMIXED).difference(ALONE), *(name for name in available if name == RELATED_INPUTS))
-        return (MIXED_ROWS, chance.choice(further), *((REPEATED,) if kind == shapes.FAR else ()))
+        return (MIXED_ROWS, chance.choice(further), *((REPEATED,) if kind == shapes.FAR else ()), *in_range)
     every = (*available, MASKED, MASKED_ALONG)
     if turn is not None:
         return every[turn :: input_rules.DISTRIBUTION_TURNS]
-    return (
-        every
-        if kind == "declared"
-        else tuple(chance.sample(every, min(input_rules.DRAWN_DISTRIBUTIONS, len(every))))
-    )
+    if kind == "declared":
+        return every
+    some = chance.sample(every, min(input_rules.DRAWN_DISTRIBUTIONS, len(every)))
+    return tuple(dict.fromkeys((*some, *in_range)))

@@ -51,7 +51,8 @@ class Truth:
     @property
     def is_finite(self) -> bool:
         """True if every reference value is a finite number, also in its output's type."""
-        sizes = ((value.abs(), self.largest.get(name, inf)) for name, value in self.values.items())
+        floating = {name: value for name, value in self.values.items() if value.is_floating_point()}
+        sizes = ((value.abs(), self.largest.get(name, inf)) for name, value in floating.items())
         return all(bool((size.isfinite() & (size <= most)).all()) for size, most in sizes)
 
 

@@ -9,10 +9,11 @@ from math import prod
 from typing import NamedTuple
 
 from warpsmith.core.definition import Definition, Workload
-from warpsmith.lab.grading import free_axes, odd, rows, shapes
+from warpsmith.lab.grading import free_axes, odd, rows
 from warpsmith.lab.grading.shapes import GUIDED
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
+from warpsmith.lab.operator.scalar_values import vary_scalars
 
 Dims = tuple[str, ...]
 """Axes whose sizes are multiplied: a single one, or those of a tensor, whose elements are counted."""
@@ -75,7 +76,8 @@ def draw_guided_workloads(
         fits = nbytes <= input_rules.LARGER_BYTES[device] if is_first else elements <= most
         if not fits or (file.inputs is not None and not free_axes.reference_holds(file, workload, device)):
             continue
-        drawn.append(shapes.vary_scalars(file, workload.model_copy(update={"name": _name(target, len(drawn))})))
+        workload = workload.model_copy(update={"name": _name(target, len(drawn))})
+        drawn.append(vary_scalars(file, workload, chance))
         most -= elements
         if len(drawn) == count:
             break

@@ -1,4 +1,4 @@
-"""Inputs that hold numbers of the version's own source: at each of them it may take another path."""
+"""Inputs that hold numbers of the version's own source, or of the call: at each it may take another path."""
 
 from __future__ import annotations
 
@@ -57,7 +57,6 @@ def plant_numbers(
         inputs: the source of the inputs, which knows their ranges.
         chance: source of randomness.
     """
-    import torch
 
     planted = dict(drawn)
     for name in names:
@@ -69,16 +68,71 @@ def plant_numbers(
             low, high = inputs.integer_limits(name) or (0, 0)
             near = {step + int(number) for number in numbers if number == int(number) for step in (-1, 0, 1)}
             values = sorted(value for each in near for value in (each, -each) if low <= value < high)
-        if not values or not tensor.numel():
+        planted[name] = _plant(tensor, values, chance)
+    return planted
+
+
+def _plant(tensor: torch.Tensor, values: Sequence[float], chance: random.Random) -> torch.Tensor:
+    """Return the tensor with some of the values at random places."""
+    import torch
+
+    if not values or not tensor.numel():
+        return tensor
+    generator = torch.Generator(tensor.device).manual_seed(chance.getrandbits(62))
+    places = _draw_places(tensor.shape, generator, chance)
+    # Types of 8 bits cannot be made of lists, nor indexed on every device; integers of their width can.
+    wide = torch.tensor(values, dtype=torch.float64 if tensor.dtype.is_floating_point else torch.int64)
+    bits, chosen = as_bits(tensor).clone(), as_bits(wide.to(tensor.dtype)).to(tensor.device)
+    count = (int(places.sum()),)
+    bits[places] = chosen[torch.randint(len(values), count, generator=generator, device=tensor.device)]
+    return bits.view(tensor.dtype)
+
+
+def round_scalars(file: DefinitionFile, workload: Workload) -> dict[str, float]:
+    """Return the floating-point numbers of a call, rounded to what its inputs and float32 hold exactly.
+
+    Whether a value is equal to one is then no choice of rounding. A number that leaves its range is left out.
+    """
+    import torch
+
+    definition = file.definition
+    dtypes = {definition.dtype(spec, workload) for spec in definition.tensor_inputs.values()}
+    coarsest = max(("float32", *filter(is_floating, dtypes)), key=lambda name: DTYPES[name].unit_roundoff)
+    rounded = {}
+    for name, value in definition.scalars(workload).items():
+        least, most = definition.scalar_range(name)
+        number = float(torch.tensor(float(value)).to(getattr(torch, coarsest)))
+        if isinstance(value, float) and least <= number <= most and bool(number) == bool(value):
+            rounded[name] = number
+    return rounded
+
+
+def plant_scalars(
+    file: DefinitionFile, workload: Workload, drawn: dict[str, torch.Tensor], inputs: Inputs, chance: random.Random
+) -> dict[str, torch.Tensor]:
+    """Return the floating-point inputs that may hold numbers of the call, some elements of which are equal to one
+    or to its negative.
+
+    Args:
+        file: the definition.
+        workload: the call, whose numbers the inputs' types hold exactly.
+        drawn: input by name.
+        inputs: the source of the inputs, which knows their ranges.
+        chance: source of randomness.
+    """
+    import torch
+
+    numbers = [number for number in file.definition.scalars(workload).values() if isinstance(number, float)]
+    free, planted = plantable_inputs(file, workload, inputs), {}
+    for name, tensor in drawn.items():
+        limits = (-math.inf, math.inf) if name in free else inputs.range_limits(name)
+        if limits is None or not tensor.dtype.is_floating_point:
             continue
-        generator = torch.Generator(tensor.device).manual_seed(chance.getrandbits(62))
-        places = _draw_places(tensor.shape, generator, chance)
-        # Types of 8 bits cannot be made of lists, nor indexed on every device; integers of their width can.
-        wide = torch.tensor(values, dtype=torch.float64 if tensor.dtype.is_floating_point else torch.int64)
-        bits, chosen = as_bits(tensor).clone(), as_bits(wide.to(tensor.dtype)).to(tensor.device)
-        count = (int(places.sum()),)
-        bits[places] = chosen[torch.randint(len(values), count, generator=generator, device=tensor.device)]
-        planted[name] = bits.view(tensor.dtype)
+        largest = torch.finfo(tensor.dtype).max
+        least, most = max(limits[0], -largest), min(limits[1], largest)
+        values = sorted({value for number in numbers for value in (number, -number) if least <= value <= most})
+        if values:
+            planted[name] = _plant(tensor, values, chance)
     return planted
 
 

@@ -1,13 +1,12 @@
 """Shapes that a judgement draws by class, beside those near the declared ones: no version can prepare for them.
 
-`edge` has one axis of a single element, `skewed` has one axis much longer and another one
-much shorter, `long` has one axis longer than any judged size and few elements otherwise, `larger` is beyond the
-largest judged size. Their numbers vary too, such as the epsilon of a norm.
+`edge` has one axis of a single element, `skewed` has one axis much longer and another one much shorter, `square`
+has one size along all axes, `long` has one axis longer than any judged size and few elements otherwise, `larger`
+is beyond the largest judged size. Their numbers vary too, such as the epsilon of a norm.
 """
 
 from __future__ import annotations
 
-import math
 import random
 import re
 import secrets
@@ -19,8 +18,8 @@ from warpsmith.core.definition import Workload
 from warpsmith.lab.grading import free_axes, odd, rows
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
-
-_EVEN = 0.5
+from warpsmith.lab.operator.scalar_values import vary_scalars
+from warpsmith.lab.operator.sum_axes import adds_nothing_along
 
 _ROW = "all"
 """Stands for all axes but the last: a single row."""
@@ -37,7 +36,7 @@ GUIDED = "guided"
 FAR = "far"
 """Class of the shapes that are far beyond the judged ones along one axis."""
 
-CLASSES = ("near", "edge", "tiny", "skewed", "round", "long", "middle", "larger", FAR, GUIDED)
+CLASSES = ("near", "edge", "tiny", "skewed", "square", "round", "long", "middle", "larger", FAR, GUIDED)
 """Classes of drawn shapes; the names of their workloads begin with them."""
 
 
@@ -69,8 +68,8 @@ def draw_class_workloads(
     seed: int | None = None,
     device: str = "cpu",
 ) -> list[Workload]:
-    """Draw some edge, a skewed, some round and tiny workloads and one that is long along each axis, which the
-    reference can compute; fewer where axes are bound, and a small edge alone where calls are interpreted.
+    """Draw some edge, a skewed, a square, some round and tiny workloads and one that is long along each axis; the
+    reference can compute them; fewer where axes are bound, and a small edge alone where calls are interpreted.
 
     Args:
         file: the definition.
@@ -88,7 +87,7 @@ def draw_class_workloads(
     edges += [f"edge-{_ROW}"] * (len(axes) > 2)
     rounds = (f"round-{step}" for step in input_rules.ROUND_SIZES if step <= max(longest.values()))
     kinds = [*edges, *rounds, *(f"tiny-{index}" for index in range(input_rules.TINY_SHAPES))]
-    kinds += [f"long-{axis}" for axis in axes] + ["skewed"] * (len(axes) > 1)
+    kinds += [f"long-{axis}" for axis in axes] + ["skewed", "square"] * (len(axes) > 1)
     if interpreted:
         kinds, most = ["edge"], input_rules.NEAR_ELEMENTS_INTERPRETED
     factors = {axis: _factors(file, axis, row_axis) for axis in axes}
@@ -101,7 +100,7 @@ def draw_class_workloads(
             sizes = _draw_sizes(kind, small, longest, factors, chance)
             plain = odd.resize(small, f"{kind}-{declared.name}"[:80], sizes)
             plain = _bound_elements(file, plain, kind, axes)
-            tries = (_vary_scalars(file, plain, chance), *([plain] if file.inputs else []))
+            tries = (vary_scalars(file, plain, chance), *([plain] if file.inputs else []))
             fitting = (free_axes.fit_workload(file, small, each, device) for each in tries)
             if workload := next(filter(None, fitting), None):
                 drawn.append(workload)
@@ -134,7 +133,7 @@ def draw_larger_workload(
             update={"name": f"larger-{largest.name}"[:80], "set": "full"}
         )
         if largest.axes[axis] and sum(definition.nbytes(spec, workload) for spec in specs) <= most_bytes:
-            return _vary_scalars(file, workload, chance)
+            return vary_scalars(file, workload, chance)
     return None
 
 
@@ -181,7 +180,7 @@ def _lengthen(
     others = {other: chance.randrange(1, input_rules.FAR_WIDTH) for other in axes if other != axis}
     plain = odd.resize(base, f"{FAR}-{axis}-{base.name}"[:80], {**others, axis: length})
     plain = odd.halve_longest(file, plain, list(others), room)
-    return _vary_scalars(file, plain.model_copy(update={"set": "full"}), chance)
+    return vary_scalars(file, plain.model_copy(update={"set": "full"}), chance)
 
 
 def draw_close_workload(
@@ -197,7 +196,7 @@ def draw_close_workload(
     base = chance.choice(large)
     sizes = {axis: odd.draw_near_size(base.axes[axis], chance) for axis in axes}
     changes = {"name": f"near-{base.name}-unscaled"[:80], "set": "full"}
-    return _vary_scalars(file, odd.resize(base, "", sizes).model_copy(update=changes), chance)
+    return vary_scalars(file, odd.resize(base, "", sizes).model_copy(update=changes), chance)
 
 
 def draw_middle_workload(
@@ -225,13 +224,8 @@ def draw_middle_workload(
             length = int(least * (most / least) ** chance.random()) // step * step
             if least < length < most and length not in sizes:
                 changes = {"name": f"middle-{largest.name}"[:80], "set": "full"}
-                return _vary_scalars(file, rows.shorten(largest, axis, length).model_copy(update=changes), chance)
+                return vary_scalars(file, rows.shorten(largest, axis, length).model_copy(update=changes), chance)
     return None
-
-
-def vary_scalars(file: DefinitionFile, workload: Workload) -> Workload:
-    """Return the workload with other numbers, drawn from their ranges; the same one if there are none to vary."""
-    return _vary_scalars(file, workload, random.Random(secrets.randbits(62)))
 
 
 def take_part(file: DefinitionFile, workload: Workload) -> Workload | None:
@@ -302,6 +296,9 @@ def _draw_sizes(
             )
         case "tiny":
             return dict.fromkeys(longest, tiny[first]) if along == _SQUARE else tiny
+        case "square":
+            most = min(max(longest.values()), int(input_rules.ROUND_ELEMENTS ** (1 / len(longest))))
+            return dict.fromkeys(longest, chance.randint(min(input_rules.TINY_SIZE, most), most))
         case "long":
             length = int(longest[along] * chance.uniform(*factors[along])) + chance.randrange(1, input_rules.TILE)
             return {**tiny, along: length}
@@ -340,7 +337,7 @@ def _factors(file: DefinitionFile, axis: str, row_axis: str | None) -> tuple[flo
     """Return the least and the largest factor of a size along an axis over the largest judged one."""
     least, usual, most = input_rules.LARGER_FACTORS
     states_length = all(axis in re.findall(r"\w+", text) for text in _list_sums(file))
-    return least, most if axis == row_axis or states_length else usual
+    return least, most if axis == row_axis or states_length or adds_nothing_along(file, axis) else usual
 
 
 def _list_sums(file: DefinitionFile) -> list[str]:
@@ -351,66 +348,3 @@ def _list_sums(file: DefinitionFile) -> list[str]:
         for name, spec in definition.outputs.items()
         if is_floating(definition.dtype(spec, definition.workloads[0]))
     ]
-
-
-def _vary_scalars(file: DefinitionFile, workload: Workload, chance: random.Random) -> Workload:
-    """Give each number another value of its range, by chance a limit of it; a switch is thrown by chance.
-
-    Integers of a definition that draws its own inputs stay unless it says what they are between, since they may
-    belong to its axes.
-    """
-    varied: dict[str, float | int | bool] = {}
-    for name, value in file.definition.scalars(workload).items():
-        least, most = file.definition.scalar_range(name)
-        if isinstance(value, bool):
-            varied[name] = chance.random() < _EVEN
-        elif isinstance(value, int):
-            if file.inputs is not None and file.definition.scalar_inputs[name].between is None:
-                continue
-            special = _draw_special_number(int(least), int(most), chance)
-            if special is None:
-                special = _draw_integer(file, workload, int(least), int(most), chance)
-            varied[name] = min(max(round(special), int(least)), int(most))  # floats are too coarse for some
-        else:
-            varied[name] = _draw_between(least, most, chance)
-    return workload.model_copy(update={"scalars": {**workload.scalars, **varied}})
-
-
-def _draw_special_number(least: float, most: float, chance: random.Random) -> float | None:
-    """Draw a limit of a range, or one of the numbers in it that many kernels treat by themselves; mostly None."""
-    if chance.random() >= input_rules.LIMIT_SHARE:
-        return None
-    near_one = 1 - 2.0 ** -chance.randint(1, input_rules.NEAR_ONE_BITS)
-    special = (number for number in (0.0, 1.0, -1.0, near_one) if least <= number <= most)
-    return chance.choice((least, most, *special))
-
-
-def _draw_between(least: float, most: float, chance: random.Random) -> float:
-    """Draw a number, by its logarithm where both limits have one sign."""
-    if (special := _draw_special_number(least, most, chance)) is not None:
-        return special
-    if least * most <= 0:
-        if least < most and chance.random() < input_rules.WIDE_NUMBERS:
-            return _draw_near_end(least, most, (most - least) / input_rules.WIDE_SPAN, chance)
-        return chance.uniform(least, most)
-    return least * math.exp(math.log(most / least) * chance.random())
-
-
-def _draw_near_end(least: float, most: float, step: float, chance: random.Random) -> float:
-    """Draw a number at a distance from zero, or from an end of its range, that is drawn by its logarithm from a
-    step on; it may be the end itself."""
-    origin = chance.choice((least, most, *((0.0, 0.0) if least < 0 < most else ())))
-    direction = chance.choice([way for way in (-1, 1) if least <= origin + way * step <= most] or [0])
-    room = (most - origin if direction > 0 else origin - least) / step
-    distance = float((room + 1) ** chance.random() - 1)
-    return float(origin + direction * step * distance)
-
-
-def _draw_integer(file: DefinitionFile, workload: Workload, least: int, most: int, chance: random.Random) -> float:
-    """Draw an integer: any of its range, one near an end, or one up to a size, as widths and counts are."""
-    if chance.random() >= input_rules.WIDE_NUMBERS:
-        return chance.randint(least, most)
-    size = max(file.definition.sizes(workload).values(), default=0)
-    if least < size < most and chance.random() < _EVEN:
-        return chance.randint(least, size)
-    return _draw_near_end(least, most, 1, chance)

@@ -51,6 +51,8 @@ class DefinitionFile:
     row_axes: dict[tuple[Function, ...], str | None] = field(default_factory=dict, repr=False, compare=False)
     """Functions of the definition to the axis along which all of them are computed row by row, or None; those that
     were tried."""
+    added_along: dict[str, bool] = field(default_factory=dict, repr=False, compare=False)
+    """Axis to whether the reference may add along it; those that were tried."""
 
     def outputs(self, result: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever a function returned
         """Name the values that the reference, or a function like it, returned.

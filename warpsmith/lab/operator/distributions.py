@@ -33,10 +33,13 @@ REPEATED = "repeated"
 RELATED_INPUTS = "related_inputs"
 """Distribution of a whole call: inputs of one type hold each other's values."""
 
+IN_RANGE = "in_range"
+"""Distribution of a whole call: inputs with a declared range hold rows of few levels, at its ends or sorted."""
+
 ALONE = ("lowest",)
 """Distributions at the end of a type: one input of a call has them, since sums of two would overflow."""
 
-FINITE = (MASKED, MASKED_ALONG, *ALONE)
+FINITE = (MASKED, MASKED_ALONG, IN_RANGE, *ALONE)
 """Distributions that count where all results are finite."""
 
 UNMIXED = ("denormal", "huge", *ALONE)

@@ -52,6 +52,12 @@ LIMIT_SHARE: Final = 0.25
 NEAR_ONE_BITS: Final = 10
 """Negative binary logarithm of its distance from 1, at most. Chosen: a mean's decay is near 1, few draws are."""
 
+SIZE_SHARE: Final = 0.25
+"""Share of the other drawn integers that are a size of the call, one less or one more. Chosen."""
+
+SPECIAL_CALLS: Final = 4
+"""Calls of a size with numbers that are special together, or sizes, at most. Chosen: four near shapes meet all."""
+
 TINY_SIZE: Final = 17
 """Every size of a tiny shape is below it. Chosen: narrower than a vector of most kernels."""
 
@@ -95,6 +101,16 @@ SAMPLED_ROWS: Final = 64
 
 SAMPLED_ELEMENTS: Final = 1 << 22
 """Elements of the rows that are graded there, if more rows are needed for that many. Chosen to bound the time."""
+
+EDITED_WEIGHTS: Final = 2
+"""Weights that are edited in several ways at odd, timed and larger sizes. Chosen to bound the time."""
+
+EDITED_WHOLE: Final = 1 << 22
+"""Elements of a drawn size up to which all of a call is graded after an edit in place; beyond it sampled rows, or
+those that were edited. Chosen to bound the time."""
+
+EDIT_DRAWS: Final = 3
+"""Draws of such an edit until the earlier result is wrong after it. Chosen: calls may read a part of a table."""
 
 STRIDED_ELEMENTS: Final[Mapping[str, int]] = {"cpu": 1 << 24, "cuda": 1 << 26}
 """Elements of a timed size, at most, by device, at which inputs of any layout come once in a layout drawn for each
@@ -239,6 +255,18 @@ PADDINGS: Final = (5, 64)
 """Elements between the rows of a padded tensor, by chance: an odd number, so that rows start at every alignment;
 or what a slice of a wider tensor leaves."""
 
+GAP_ELEMENTS: Final = 1 << 20
+"""Elements of a tensor above which a transposed or expanded one has no gaps. Chosen: each byte of a gap is
+checked."""
+
+SLICE_STEPS: Final = (2, 3)
+"""Steps between the elements of a sliced tensor along its last axis, by chance: queries and keys, or those and
+values, in one tensor."""
+
+BEGIN_STEPS: Final[Mapping[str, int]] = {"cpu": 64, "cuda": 512}
+"""Multiples of bytes at which the first tensor of a call begins in its page, by chance and by device. From
+PyTorch's allocators: a tensor seldom begins with a page, and timed ones must not be known by that."""
+
 GUARD_BYTES: Final = 4096
 """Length of the guard band around every tensor in shared memory: one page."""
 
@@ -250,3 +278,22 @@ BATCH_LENGTHS: Final = (2, 3, 4, 8, 16)
 
 BATCH_TRIES: Final = 3
 """Other batches of random length that such rows are placed in, besides one of a single row. Chosen."""
+
+LONGEST_BATCH: Final = 1 << 13
+"""Length of the longest batch that such rows are placed in, where callers may choose it. Chosen: other kernels for
+large batches begin at hundreds of rows."""
+
+BATCH_ELEMENTS: Final = 1 << 19
+"""Elements of a call with a batch that is longer than the workload, at most. Chosen to bound the time."""
+
+BATCH_NUMBERS: Final = 3
+"""Such batches with a length at a number of the version's source. Chosen to bound the time."""
+
+VIEWED_AXES: Final = 4
+"""Axes that are halved or doubled for calls on the same elements in another shape. Chosen: few have more."""
+
+VIEW_TRIES: Final = 4
+"""Such shapes of a workload that are tried until the reference holds at one. Chosen to bound the time."""
+
+MIXED_SIZES: Final = 4
+"""Sizes of a crowd whose threads each call at their own, the largest there are. Chosen: long calls meet more."""

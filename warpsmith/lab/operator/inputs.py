@@ -20,6 +20,7 @@ from warpsmith.lab.operator.distributions import (
     ADVERSARIAL,
     ALONE,
     DISTRIBUTIONS,
+    IN_RANGE,
     MASKED,
     MASKED_ALONG,
     MIXED_ROWS,
@@ -27,6 +28,7 @@ from warpsmith.lab.operator.distributions import (
     shape_values,
 )
 from warpsmith.lab.operator.integer_range import ANY, POSITIONS, find_integer_range
+from warpsmith.lab.operator.range_values import Limits, arrange_rows
 from warpsmith.lab.operator.related_values import order_integers, relate_input
 
 if TYPE_CHECKING:
@@ -116,8 +118,8 @@ class Inputs:
 
     def _together(self, count: int, distribution: str | None, quick: bool) -> Iterator[dict[str, torch.Tensor]]:
         specs = self._definition.tensor_inputs
-        are_related = distribution == RELATED_INPUTS
-        distribution = None if are_related else distribution
+        whole = distribution if distribution in (RELATED_INPUTS, IN_RANGE) else None
+        distribution = None if whole else distribution
         alone = self._pick_input() if distribution in ALONE else None
         calls = self._captured.choose_calls(self._workload.axes, count, self._generator) if self._captured else []
         forms = {name: distribution if alone in (None, name) else None for name in specs}
@@ -128,8 +130,10 @@ class Inputs:
         }
         for name, number in self._sentinels.items() if distribution is not None else ():
             drawn[name] = [self._place_sentinel(tensor, number) for tensor in drawn[name]]
-        if are_related:
+        if whole == RELATED_INPUTS:
             self._relate(drawn)
+        for name, limits in self._ranges.items() if whole == IN_RANGE else ():
+            drawn[name] = [arrange_rows(tensor, limits, self._generator) for tensor in drawn[name]]
         yield from ({name: tensors[part] for name, tensors in drawn.items()} for part in range(count))
 
     def _pick_input(self) -> str | None:
@@ -249,7 +253,35 @@ class Inputs:
         """Return the further distributions that apply; none if the definition draws its own inputs."""
         if self._file.inputs is not None:
             return ()
-        return (*ADVERSARIAL, RELATED_INPUTS) if self._relatable else ADVERSARIAL
+        whole = {RELATED_INPUTS: self._relatable, IN_RANGE: self._ranges}
+        return (*ADVERSARIAL, *(name for name, inputs in whole.items() if inputs))
+
+    @property
+    def _ranges(self) -> dict[str, Limits]:
+        limits = {name: self.range_limits(name) for name in self._definition.tensor_inputs}
+        return {name: each for name, each in limits.items() if each}
+
+    def range_limits(self, name: str) -> Limits | None:
+        """Return the least and the largest value that a draw of a floating-point input with a declared range may
+        give; None without one."""
+        import torch
+
+        spec = self._definition.tensor_inputs[name]
+        dtype = self._definition.dtype(spec, self._workload)
+        is_uniform = spec.distribution.split(":")[0] == "uniform" and is_floating(dtype)
+        if not is_uniform or self._file.inputs is not None or self._captured is not None:
+            return None
+        _, factor, shift = self._parametric(spec.distribution)
+        ends = torch.tensor([0.0, 1 - 2.0**-24]) * factor + shift  # what float32 draws
+        least, most = sorted(ends.to(getattr(torch, dtype)).double().tolist())
+        return least, most
+
+    def has_independent_values(self, name: str) -> bool:
+        """Return True if each value of a floating-point input is drawn by itself, and so may stand anywhere."""
+        spec = self._definition.tensor_inputs[name]
+        form = self._workload.distribution if spec.distribution == "workload" else spec.distribution
+        is_drawn = self._file.inputs is None and is_floating(self._definition.dtype(spec, self._workload))
+        return is_drawn and self._captured is None and form.split(":")[0] in _INDEPENDENT
 
     def _own(self, workload: Workload) -> dict[str, torch.Tensor]:
         assert self._file.inputs is not None

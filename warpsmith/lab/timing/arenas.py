@@ -10,10 +10,10 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from warpsmith.core import gate_rules
-from warpsmith.core.definition import TensorSpec, Workload
+from warpsmith.core.definition import Definition, TensorSpec, Workload
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.workers.arena import CONTIGUOUS, EXPANDED, STRIDED, Arena, Layout, TensorPlacement
+from warpsmith.lab.workers.arena import CONTIGUOUS, EXPANDED, PAGE, STRIDED, Arena, Layout, TensorPlacement
 
 MIXED = "mixed"
 """Layout of a call whose inputs have different ones."""
@@ -53,9 +53,10 @@ def allocate_arenas(
     block_seconds: float = gate_rules.BLOCK_SECONDS,
     checked_slots: int = CHECKED_SLOTS,
     crowds: Mapping[int, Iterable[Workload]] = MappingProxyType({}),
+    mixes: Iterable[Sequence[Workload]] = (),
 ) -> Arenas:
     """Allocate arenas that every workload fits in, with the slots that it is checked or timed with; `crowds` has
-    workloads by the number of slots that they are called on at once."""
+    workloads by the number of slots that they are called on at once, and each of `mixes` those of such slots."""
     layouts = [
         lay_out(file, workload, checked_slots, layout, widest=True)
         for workload in checked
@@ -64,18 +65,26 @@ def allocate_arenas(
     layouts += [
         lay_out(file, each, slots, "contiguous") for slots, workloads in crowds.items() for each in workloads
     ]
+    layouts += [lay_out_mix(file, workloads) for workloads in mixes]
     layouts += [
         lay_out(
             file, workload, max(CHECKED_SLOTS, count_slots(file, workload, device, block_seconds)), "contiguous"
         )
         for workload in timed
     ]
-    input_bytes = max(inputs.size for inputs, _, _ in layouts)
-    output_bytes = max(outputs.size for _, outputs, _ in layouts)
+    input_bytes = max(inputs.size for inputs, _, _ in layouts) + PAGE  # another draw may begin later in its page
+    output_bytes = max(outputs.size for _, outputs, _ in layouts) + PAGE
     names, chance = list(sides), random.SystemRandom()
     # A side finds the others' memory in its maps: the order of allocation must not say which of them it is.
     allocated = {name: Arena(output_bytes, device) for name in chance.sample(names, len(names))}
     return Arenas(Arena(input_bytes, device), {name: allocated[name] for name in names}, block_seconds)
+
+
+def has_room(arenas: Arenas, file: DefinitionFile, workload: Workload, count: int = CHECKED_SLOTS) -> bool:
+    """Return True if some contiguous slots of a workload fit in the arenas, wherever they begin."""
+    inputs, outputs, _ = lay_out(file, workload, count, CONTIGUOUS)
+    pairs = [(arenas.inputs, inputs), *((arena, outputs) for arena in arenas.outputs.values())]
+    return all(layout.size + PAGE <= arena.size for arena, layout in pairs)
 
 
 def list_layouts(file: DefinitionFile, workload: Workload, device: str) -> tuple[str, ...]:
@@ -119,13 +128,33 @@ def count_slots(
 
 
 def lay_out(
-    file: DefinitionFile, workload: Workload, count: int, layout: str, *, widest: bool = False
+    file: DefinitionFile,
+    workload: Workload,
+    count: int,
+    layout: str,
+    *,
+    widest: bool = False,
+    device: str = "cuda",
 ) -> tuple[Layout, Layout, list[SlotPlacements]]:
     """Lay out `count` slots of a workload; return the layouts of inputs and outputs, and the placements by
-    slot. With `widest`, inputs take as much room as another draw of the layout may."""
-    definition, inputs, outputs = file.definition, Layout(widest=widest), Layout()
+    slot. With `widest`, inputs take as much room as another draw of the layout may; the device says where tensors
+    begin."""
+    return lay_out_mix(file, [workload] * count, layout, widest=widest, device=device)
+
+
+def lay_out_mix(
+    file: DefinitionFile,
+    workloads: Sequence[Workload],
+    layout: str = CONTIGUOUS,
+    *,
+    widest: bool = False,
+    device: str = "cuda",
+) -> tuple[Layout, Layout, list[SlotPlacements]]:
+    """Lay out a slot for each of some workloads, as `lay_out` does those of one."""
+    definition, step = file.definition, input_rules.BEGIN_STEPS[device]
+    inputs, outputs = Layout(widest=widest, begin_step=step), Layout(begin_step=step)
     placements: list[SlotPlacements] = []
-    for _ in range(count):
+    for workload in workloads:
         slot_inputs = {
             name: inputs.add(
                 definition.shape(spec, workload),
@@ -142,12 +171,15 @@ def lay_out(
     return inputs, outputs, placements
 
 
-def describe_slots(placements: Sequence[SlotPlacements]) -> list[dict[str, Any]]:
-    """Describe the tensors of each slot for a worker, in JSON."""
+def describe_slots(
+    definition: Definition, workloads: Sequence[Workload], placements: Sequence[SlotPlacements]
+) -> list[dict[str, Any]]:
+    """Describe the tensors and numbers of each slot for a worker, in JSON."""
     return [
         {"inputs": {name: _as_json(placement) for name, placement in inputs.items()},
-         "outputs": [_as_json(placement) for placement in outputs.values()]}
-        for inputs, outputs in placements
+         "outputs": [_as_json(placement) for placement in outputs.values()],
+         "scalars": definition.scalars(workload)}
+        for workload, (inputs, outputs) in zip(workloads, placements, strict=True)
     ]  # fmt: skip
 
 

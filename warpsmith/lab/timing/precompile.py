@@ -71,6 +71,6 @@ def compile_kernels(
 def _list_calls(file: DefinitionFile, workload: Workload, device: str) -> list[dict[str, Any]]:
     """Describe a call in every layout that a workload may be checked in, as `Session` does."""
     layouts = dict.fromkeys([*list_layouts(file, workload, device), *list_dense_layouts(file)])
-    scalars = file.definition.scalars(workload)
+    workloads = [workload] * CHECKED_SLOTS
     placements = (lay_out(file, workload, CHECKED_SLOTS, layout)[2] for layout in layouts)
-    return [{"scalars": scalars, "slots": describe_slots(each)} for each in placements]
+    return [{"slots": describe_slots(file.definition, workloads, each)} for each in placements]

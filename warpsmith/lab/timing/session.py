@@ -33,7 +33,7 @@ from warpsmith.lab.timing.arenas import Arenas, describe_slots
 from warpsmith.lab.timing.slots import Slots
 from warpsmith.lab.timing.stages import stage
 from warpsmith.lab.workers import process
-from warpsmith.lab.workers.calls.fresh_memory import FreshContent
+from warpsmith.lab.workers.calls.fresh_memory import FreshContent, draw_leftovers
 from warpsmith.lab.workers.side import Side, SideFailed
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ class Session(Slots):
         *,
         count: int | None = None,
         layout: str = "contiguous",
+        mix: Sequence[Workload] = (),
     ) -> None:
         """Prepare the sides for a workload.
 
@@ -87,8 +88,9 @@ class Session(Slots):
             device: `cpu` or `cuda`.
             count: slots; by default those that the workload is timed with.
             layout: memory layout of the inputs, one of `arenas.list_layouts`.
+            mix: workloads of the slots, one each, with numbers of their own; by default each has `workload`.
         """
-        super().__init__(file, workload, arenas, tuple(sides), seed, device, count=count, layout=layout)
+        super().__init__(file, workload, arenas, tuple(sides), seed, device, count=count, layout=layout, mix=mix)
         self.sides = sides
         self.graphs = False
         """True if blocks are replayed from CUDA graphs."""
@@ -103,7 +105,7 @@ class Session(Slots):
     def fill_inputs(self, distribution: str | None = None, *, quick: bool = False, slots: int = 0) -> None:
         """Draw new inputs for every slot, or the first `slots`, and poison the memory of the outputs."""
         self.correlated = distribution is not None or self.expanded
-        for slot, values in enumerate(self.inputs.draw_several(slots or self.slots, distribution, quick=quick)):
+        for slot, values in enumerate(self._draw_slots(slots or self.slots, distribution, quick=quick)):
             self._write_slot(slot, values)
         self.poison_outputs(graded=quick)
         row_parts.release_unused(self.device)
@@ -166,14 +168,23 @@ class Session(Slots):
                 side.pause()
 
     def call_and_grade(self, name: str, slot: int = 0, *, keep: bool = False) -> Grade:
-        """Call a side once on a filled slot, its fresh memory poisoned, and grade the result in full.
+        """Call a side once on a filled slot and grade the result in full.
+
+        Its fresh memory is poisoned, or holds random numbers: timed calls find no poison there, and no version can
+        take that for a sign.
 
         Args:
             name: the side.
             slot: the slot.
             keep: keep alive what earlier calls returned.
         """
-        self.call_side(name, slot, fresh="poison", keep=keep, deliver=True)
+        fresh: FreshContent = "poison"
+        if name == SOLUTION and self._random.random() < gate_rules.NUMBERS_SHARE:
+            fresh = "numbers"
+            placements, memory = self._placements[slot][1], self._arenas.outputs[SOLUTION].memory
+            numbers = {key: draw_leftovers(each.view(memory)) for key, each in placements.items()}
+            self.leave_results(slot, numbers)
+        self.call_side(name, slot, fresh=fresh, keep=keep, deliver=True)
         return self.grade_last_call(name, slot, self.truth(slot))
 
     def call_and_grade_rows(self, name: str, axis: str, chosen: Sequence[int], *, whole: bool = True) -> Grade:
@@ -206,7 +217,7 @@ class Session(Slots):
         fresh: FreshContent = "",
         keep: bool = False,
         deliver: bool = False,
-        caller: dict[str, int | str] | None = None,
+        caller: dict[str, float | str] | None = None,
     ) -> float:
         """Call a side once; return the grader's seconds around the call, including the hand-over.
 
@@ -253,8 +264,15 @@ class Session(Slots):
             The number of calls; fewer if they take longer than `gate_rules.HELD_SECONDS`.
         """
         seconds = gate_rules.HELD_SECONDS
-        answer = self.ask(name, {"do": "call_again", "slot": slot, "times": times, "seconds": seconds})
+        answer = self.ask(name, {"do": "call_again", "slots": [slot], "times": times, "seconds": seconds})
         return parse_count(answer, name)
+
+    def call_in_burst(self, name: str, times: int, seconds: float) -> int:
+        """Call a side on all slots in turns, up to `times` times or for `seconds`; return the number of calls."""
+        slots = list(range(self.slots))
+        return parse_count(
+            self.ask(name, {"do": "call_again", "slots": slots, "times": times, "seconds": seconds}), name
+        )
 
     def call_at_once(self, name: str, times: int) -> list[Grade]:
         """Call a side some times on each filled slot, from as many threads at once; return a grade of each last
@@ -370,7 +388,7 @@ class Session(Slots):
         definition = self.file.definition
         if (name, slot) in self._answers and self.reads_memory_of(name):
             outputs = self._answers[name, slot]
-            check_outputs(definition, self.workload, outputs)
+            check_outputs(definition, self.workloads[slot], outputs)
             if definition.outputs_are == "returned":
                 for facts, view in zip(outputs, views.values(), strict=True):
                     if view.numel():
@@ -380,7 +398,7 @@ class Session(Slots):
         if (name, slot) not in self._delivered:
             answer = self.ask(name, {"do": "deliver", "slot": slot})
             self._delivered[name, slot] = parse_outputs(answer.get("outputs"), name)
-        check_outputs(definition, self.workload, self._delivered[name, slot])
+        check_outputs(definition, self.workloads[slot], self._delivered[name, slot])
         return views
 
     def reads_memory_of(self, name: str) -> bool:
@@ -551,13 +569,9 @@ class Session(Slots):
 
     def _prepare(self) -> None:
         self._prepare_memory()
-        message = {
-            "do": "workload",
-            "scalars": self.file.definition.scalars(self.workload),
-            "slots": describe_slots(self._placements),
-        }
+        slots = describe_slots(self.file.definition, self.workloads, self._placements)
         for name in self.sides:
-            self.ask(name, message)
+            self.ask(name, {"do": "workload", "slots": slots})
 
 
 _flushed_memory: list[torch.Tensor] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.lab.operator.related_values import view_start
 from warpsmith.lab.operator.tensor_bytes import equal_bytes
-from warpsmith.lab.timing.arenas import Arenas, bytes_per_call, count_slots, lay_out
+from warpsmith.lab.timing.arenas import Arenas, bytes_per_call, count_slots, has_room, lay_out_mix
 from warpsmith.lab.timing.stages import stage
 from warpsmith.lab.workers.arena import CONTIGUOUS, NAN_PATTERN
 from warpsmith.lab.workers.side import SideFailed
@@ -43,17 +43,24 @@ class Slots:
         *,
         count: int | None,
         layout: str,
+        mix: Sequence[Workload] = (),
     ) -> None:
         """Lay out the slots; `names` are those of the sides, the other parameters those of a `Session`."""
         self.file, self.workload, self.device = file, workload, device
         self._arenas, self._names = arenas, names
-        self.slots = count or count_slots(file, workload, device, arenas.block_seconds)
+        self.slots = len(mix) or count or count_slots(file, workload, device, arenas.block_seconds)
+        self.workloads = tuple(mix) or (workload,) * self.slots
+        """Workload of each slot."""
         self.inputs = Inputs(file, workload, seed, device)
+        self._sources = [Inputs(file, each, seed + slot, device) for slot, each in enumerate(mix)]
+        """Source of the inputs of each slot where workloads are mixed; empty otherwise."""
         is_aliased = layout in (ALIASED, VIEWED)
         self.alias = self.inputs.draw_alias(same_shape=layout == ALIASED) if is_aliased else None
         """Two inputs, the second of which lies where the first one begins; None if none do."""
         layout = CONTIGUOUS if is_aliased else layout
-        self._input_layout, self._output_layout, self._placements = lay_out(file, workload, self.slots, layout)
+        self._input_layout, self._output_layout, self._placements = lay_out_mix(
+            file, self.workloads, layout, device="cpu" if device == "cpu" else "cuda"
+        )
         if self.alias:
             first, second = self.alias
             for inputs, _ in self._placements:
@@ -77,6 +84,10 @@ class Slots:
         block_bytes = self.slots * bytes_per_call(self.file, self.workload)
         return self.device == "cpu" or block_bytes >= 2 * gate_rules.L2_BYTES
 
+    def has_room(self, workload: Workload) -> bool:
+        """Return True if as many slots of another workload fit in the arenas."""
+        return has_room(self._arenas, self.file, workload, self.slots)
+
     def truth(self, slot: int) -> Truth:
         """Return the reference's outputs for a slot, with their bounds."""
         if slot not in self._truths:
@@ -84,18 +95,26 @@ class Slots:
                 self._truths.clear()  # it is large, and workers need the room
             with stage("reference"):
                 self._truths[slot] = correctness.compute_truth(
-                    self.file, self.workload, self.drawn[slot], correlated=self.correlated
+                    self.file, self.workloads[slot], self.drawn[slot], correlated=self.correlated
                 )
         return self._truths[slot]
 
     def grade_reference(self, slot: int = 0) -> Grade:
         """Grade the reference in its own precision, with its sums in several orders, on a filled slot."""
         with stage("reference"):
-            return correctness.grade_reference(self.file, self.workload, self.drawn[slot], self.truth(slot))
+            return correctness.grade_reference(self.file, self.workloads[slot], self.drawn[slot], self.truth(slot))
 
     def choices_are_stable(self, slot: int = 0) -> bool:
         """Return True if no discrete choice of the reference depends on rounding, on a filled slot."""
-        return correctness.choices_are_stable(self.file, self.workload, self.drawn[slot], self.truth(slot))
+        return correctness.choices_are_stable(self.file, self.workloads[slot], self.drawn[slot], self.truth(slot))
+
+    def _draw_slots(
+        self, count: int, distribution: str | None, *, quick: bool
+    ) -> Iterator[dict[str, torch.Tensor]]:
+        """Draw the inputs of the first `count` slots."""
+        if not self._sources:
+            return self.inputs.draw_several(count, distribution, quick=quick)
+        return (source.draw(distribution, quick=quick) for source in self._sources[:count])
 
     def _prepare_memory(self) -> None:
         """Write the guards, and clear memory beyond the tensors: another side could have left a message there."""

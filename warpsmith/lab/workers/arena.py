@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     import torch
 
 ALIGNMENT = 512
+PAGE = 4096
+"""Bytes of a page."""
 GUARD_PATTERN = 0xA5
 """Byte that guard bands are filled with."""
 
@@ -42,9 +44,15 @@ STRIDED = ("padded", "transposed", "sliced", "misaligned", EXPANDED)
 """Further memory layouts of a tensor.
 
 `padded`: rows are farther apart than they are long. `transposed`: the last two axes are swapped in memory; of more
-axes, any are. `sliced`: each row uses every second element. A vector does so in all three. `misaligned`: it
-starts one element after an aligned address. `expanded`: all of an axis drawn by chance is one slice in memory.
+axes, any are; lines may be padded. `sliced`: each row uses every second or third element. A vector does so in all
+three. `misaligned`: it starts one element after an aligned address. `expanded`: all of an axis drawn by chance is
+one slice in memory, which may be sliced.
 """
+
+DENSE = ("transposed", EXPANDED)
+"""Layouts that may come without gaps, as they do where a tensor is large."""
+
+_DENSE_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -84,21 +92,37 @@ class TensorPlacement:
 class Layout:
     """Allocator of placements, one after the other, each between guard bands."""
 
-    def __init__(self, *, widest: bool = False) -> None:
-        """Lay out tensors; with `widest` each takes as much room as its layout may ever take."""
+    def __init__(self, *, widest: bool = False, begin_step: int = ALIGNMENT) -> None:
+        """Lay out tensors; with `widest` each takes as much room as its layout may ever take.
+
+        The first one begins at a multiple of `begin_step` bytes in a page, drawn by chance.
+        """
         self._paddings = (max(input_rules.PADDINGS),) if widest else input_rules.PADDINGS
-        self.size = input_rules.GUARD_BYTES
+        self._slices = (max(input_rules.SLICE_STEPS),) if widest else input_rules.SLICE_STEPS
+        self._widest = widest
+        self.size = input_rules.GUARD_BYTES + random.SystemRandom().randrange(0, PAGE, begin_step)
         self.places: list[TensorPlacement] = []
         self._guards: torch.Tensor | None = None
 
     def add(self, shape: tuple[int, ...], dtype: str, layout: str = "contiguous") -> TensorPlacement:
         """Reserve the next placement, contiguous or one of `STRIDED`; a tensor without axes is never strided."""
         shift = DTYPES[dtype].bytes if layout == "misaligned" else 0
-        placement = TensorPlacement(self.size + shift, shape, dtype, _strides(shape, layout, self._paddings))
-        self.size += -(-(shift + placement.nbytes) // ALIGNMENT) * ALIGNMENT + input_rules.GUARD_BYTES
+        padding, slicing = (random.SystemRandom().choice(each) for each in (self._paddings, self._slices))
+        if layout in DENSE and (prod(shape) > input_rules.GAP_ELEMENTS or self._may_be_dense()):
+            padding, slicing = 0, 1
+        strides = _strides(shape, layout, padding, slicing)
+        placement = TensorPlacement(self.size + shift, shape, dtype, strides)
+        room = placement.nbytes
+        if self._widest and shape:  # the axes of another draw may come in an order that has more lines to pad
+            lines = prod(shape) // max(min(shape), 1)
+            room = max(room, lines * (min(shape) + padding) * DTYPES[dtype].bytes)
+        self.size += -(-(shift + room) // ALIGNMENT) * ALIGNMENT + input_rules.GUARD_BYTES
         self.places.append(placement)
         self._guards = None
         return placement
+
+    def _may_be_dense(self) -> bool:
+        return not self._widest and random.SystemRandom().random() < _DENSE_SHARE
 
     def guards(self, device: str) -> torch.Tensor:
         """Return the index of every byte that belongs to no tensor.
@@ -117,20 +141,28 @@ class Layout:
         return self._guards
 
 
-def _strides(shape: tuple[int, ...], layout: str, paddings: tuple[int, ...]) -> tuple[int, ...] | None:
+def _strides(shape: tuple[int, ...], layout: str, padding: int, slicing: int) -> tuple[int, ...] | None:
+    """Return the strides of a layout; None if it is dense.
+
+    Args:
+        shape: sizes.
+        layout: `CONTIGUOUS` or one of `STRIDED`.
+        padding: elements between the rows of `padded` ones.
+        slicing: step between the elements of `sliced` ones, and of vectors.
+    """
     if layout not in (CONTIGUOUS, *STRIDED):
         raise ValueError(f"unknown layout `{layout}`; the layouts are: {', '.join((CONTIGUOUS, *STRIDED))}")
     if not shape or layout in (CONTIGUOUS, "misaligned"):
         return None
     if layout == EXPANDED:
-        return _expanded_strides(shape)
+        return _expanded_strides(shape, slicing)
     if len(shape) == 1:
-        return (2,)
+        return (max(slicing, 2),)
     if layout == "transposed":
-        return _reordered_strides(shape)
+        return _reordered_strides(shape, padding)
     rows, cols = shape[-2:]
-    padding = random.SystemRandom().choice(paddings) if layout == "padded" else 0
-    row, last = (cols + padding, 1) if layout == "padded" else (2 * cols, 2)
+    padding = padding if layout == "padded" else 0
+    row, last = (cols + padding, 1) if layout == "padded" else (slicing * cols, slicing)
     strides, step = [last, row], rows * row + padding
     for size in reversed(shape[:-2]):
         strides.append(step)
@@ -138,24 +170,25 @@ def _strides(shape: tuple[int, ...], layout: str, paddings: tuple[int, ...]) -> 
     return tuple(reversed(strides))
 
 
-def _reordered_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return dense strides with the axes in another order than the tensor's, by chance."""
+def _reordered_strides(shape: tuple[int, ...], padding: int) -> tuple[int, ...]:
+    """Return strides with the axes in another order than the tensor's, by chance; the lines of the axis that is
+    dense are as far apart as they are long, or farther by the padding."""
     axes = list(range(len(shape)))
     order = axes[:]
     while order == axes:
         order = random.SystemRandom().sample(axes, len(axes))
     strides, step = dict.fromkeys(axes, 1), 1
     for axis in reversed(order):
-        strides[axis], step = step, step * shape[axis]
+        strides[axis], step = step, step * shape[axis] + (padding if step == 1 else 0)
     return tuple(strides.values())
 
 
-def _expanded_strides(shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return dense strides but zero for an axis drawn by chance; None without an axis of two elements."""
+def _expanded_strides(shape: tuple[int, ...], step: int) -> tuple[int, ...] | None:
+    """Return strides from a step on, but zero for an axis drawn by chance; None if no axis has two elements."""
     axes = [axis for axis, size in enumerate(shape) if size > 1]
     if not axes:
         return None
-    expanded, step = random.SystemRandom().choice(axes), 1
+    expanded = random.SystemRandom().choice(axes)
     strides = [0] * len(shape)
     for axis in reversed(range(len(shape))):
         if axis != expanded:

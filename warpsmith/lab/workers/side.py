@@ -269,15 +269,17 @@ class Side:
         """Have the worker end as a program does, by the C library's `exit`, and close it.
 
         Returns:
-            Its exit code; None if it is killed or does not end within a second.
+            Its exit code, or the negative number of the signal that ended it; None if it does not end within a
+            second.
         """
         self.resume()
         self.tell({"do": "leave", "code": code})
         deadline = time.monotonic() + _LEAVE_SECONDS
         while time.monotonic() < deadline and (stat := process.read_stat(str(self.pid))) and stat.state != "Z":
             time.sleep(_LEAVE_STEP)
+        ended = (stat := process.read_stat(str(self.pid))) is None or stat.state == "Z"
         status = self.close()
-        return os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
+        return os.waitstatus_to_exitcode(status) if ended else None
 
     def hang_up(self) -> None:
         """Close the connection; the worker ends with its host."""

@@ -33,6 +33,7 @@ from warpsmith.lab.workers import phase_times, process_state
 from warpsmith.lab.workers.arena import TensorPlacement, open_arena
 from warpsmith.lab.workers.calls import fresh_memory, late_inputs, openmp_state, page_memory
 from warpsmith.lab.workers.calls.fresh_memory import FreshContent
+from warpsmith.lab.workers.calls.timer_signals import send_timer_signals
 from warpsmith.lab.workers.channel import Channel, Message
 from warpsmith.languages.base import (
     Build,
@@ -134,7 +135,6 @@ class Worker:
 
     def workload(self, message: Message) -> Message:
         """Lay out the slots of one workload in the arenas."""
-        scalars = message["scalars"]
         names = list(self.definition.inputs)
         arguments, destinations = [], []
         for slot in message["slots"]:
@@ -143,7 +143,7 @@ class Worker:
                 for name, placement in slot["inputs"].items()
             }
             outputs = [_parse_placement(placement).view(self.memory[1]) for placement in slot["outputs"]]
-            values = [tensors[name] if name in tensors else scalars[name] for name in names]
+            values = [tensors[name] if name in tensors else slot["scalars"][name] for name in names]
             arguments.append(values + (outputs if self.writes_given_outputs else []))
             destinations.append(outputs)
         self.tensors = WorkloadTensors(arguments, destinations)
@@ -178,12 +178,13 @@ class Worker:
             self._settle()
         return self._keep_result(message, result)
 
-    def call_as(self, slot: int, placement: str = "", **caller: int) -> Any:  # noqa: ANN401 - whatever it returns
+    def call_as(self, slot: int, placement: str = "", interval: float = 0, **caller: int) -> Any:  # noqa: ANN401
         """Return the results of a call.
 
         Args:
             slot: the slot.
             placement: its inputs are copied to pages of their own, and so placed there; not if it is empty.
+            interval: seconds between signals of a timer that arrive meanwhile; 0 is none.
             caller: arguments of `openmp_state.call_as`; without any, this thread calls.
         """
         arguments = self.tensors.arguments[slot]
@@ -191,16 +192,18 @@ class Worker:
             inputs = len(self.definition.inputs)
             arguments = [*page_memory.copy_to_pages(arguments[:inputs], placement), *arguments[inputs:]]
         run = functools.partial(self.run, *arguments)
-        return openmp_state.call_as(run, **caller) if caller else run()
+        with send_timer_signals(interval):
+            return openmp_state.call_as(run, **caller) if caller else run()
 
     def call_again(self, message: Message) -> Message:
-        """Call up to `times` times on one slot, for up to `seconds`; the results of earlier calls stay alive.
+        """Call up to `times` times on slots in turns, for up to `seconds`; earlier results stay alive.
 
         The C library gives back what is free, so that the process's size says what is in use.
         """
-        arguments, started, calls = self.tensors.arguments[message["slot"]], time.monotonic(), 0
+        arguments = itertools.cycle([self.tensors.arguments[slot] for slot in message["slots"]])
+        started, calls = time.monotonic(), 0
         while calls < message["times"] and time.monotonic() - started < message["seconds"]:
-            self.run(*arguments)
+            self.run(*next(arguments))
             calls += 1
         self._settle()
         self.trim()
@@ -591,6 +594,6 @@ def _describe_place(error: BaseException) -> str:
 
 def _fresh_content(content: FreshContent, earlier: list[Any]) -> AbstractContextManager[None]:
     """Return the context that fills the memory that a call allocates in this process."""
-    if content == "poison":
-        return fresh_memory.poisoned_memory()
+    if content in ("poison", "numbers"):
+        return fresh_memory.poisoned_memory() if content == "poison" else fresh_memory.numbered_memory()
     return fresh_memory.prefilled_memory(earlier) if content == "earlier" else nullcontext()

@@ -35,12 +35,20 @@ STEADY_MEMORY = {
 }
 """Environment that makes the C library keep freed memory, in huge pages if the kernel supports them."""
 
+_USUAL_THREADS = {"GOMP_SPINCOUNT": "300000"}
+"""Environment in which OpenMP's threads spin before they sleep, as GNU's do where nothing is set."""
+
 
 class WorkerHost:
     """Source of workers: one zygote process, and everything that it forked."""
 
     def __init__(
-        self, device: str, interpret: bool = False, hidden: Sequence[Path] = (), compiled: Path | None = None
+        self,
+        device: str,
+        interpret: bool = False,
+        hidden: Sequence[Path] = (),
+        compiled: Path | None = None,
+        steady: bool = True,
     ) -> None:
         """Start the zygote.
 
@@ -50,6 +58,7 @@ class WorkerHost:
             hidden: folders that no candidate may read, even if they lie inside the system's or Python's folders.
             compiled: folder that outlives this host, for kernels that were compiled at the first call; by default
                 they end with the host.
+            steady: False leaves memory and threads of workers to the system's settings, as in a user's program.
         """
         keep_freed_memory()
         self._channel, zygote_end = Channel.pair()
@@ -61,7 +70,7 @@ class WorkerHost:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "warpsmith.lab.workers.zygote", str(zygote_end.fileno()), *preload],
                 pass_fds=(zygote_end.fileno(),),
-                env=_environment(interpret),
+                env=_environment(interpret, steady),
                 stdin=subprocess.DEVNULL,
                 process_group=0,  # Ctrl-C goes to the grader, which then ends everything it started.
             )
@@ -71,6 +80,10 @@ class WorkerHost:
         self._device, self._hidden = device, [str(path) for path in (Path(self._folder.name), *hidden)]
         self._workers: set[int] = set()
         self._idle: list[Side] = []
+
+    def with_system_settings(self) -> WorkerHost:
+        """Start another host, whose workers have the system's settings of memory and threads."""
+        return WorkerHost(self._device, hidden=[Path(each) for each in self._hidden[1:]], steady=False)
 
     def start_side(self, name: str, limits: Limits, trusted: bool = False) -> Side:
         """Return a worker that has not loaded anything, from the idle pool if one is there.
@@ -183,17 +196,17 @@ class WorkerHost:
             ) from error
 
 
-def _environment(interpret: bool) -> dict[str, str]:
-    """Return the environment of workers: no secrets, threads that sleep while they wait, and an allocator that
-    keeps memory.
+def _environment(interpret: bool, steady: bool) -> dict[str, str]:
+    """Return the environment of workers: no secrets, and if it is `steady`, threads that sleep while they wait and
+    an allocator that keeps memory.
 
     An OpenMP thread that spins after its worker's call would slow the next side's call. Without `STEADY_MEMORY`
     the C library returns every large result to the system, and each call pays page faults for it again. With these
     settings all sides allocate in a steady state, as the GPU's allocator does.
     """
     environment = candidate_environment()
-    environment |= {"OMP_WAIT_POLICY": "passive", "PYTHONDONTWRITEBYTECODE": "1"}
-    environment |= STEADY_MEMORY
+    environment |= {"PYTHONDONTWRITEBYTECODE": "1"}
+    environment |= {"OMP_WAIT_POLICY": "passive", **STEADY_MEMORY} if steady else _USUAL_THREADS
     environment |= {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     environment.pop("TRITON_INTERPRET", None)
     return environment | ({"TRITON_INTERPRET": "1"} if interpret else {})

@@ -15,7 +15,7 @@ from warpsmith.lab.workers.side import SideFailed
 pytestmark = pytest.mark.skipif(system.find_cxx_compiler() is None, reason="no C++ compiler")
 
 ODD = SQUARE.replace('axes={"n": 1000})', 'axes={"n": 1001}, set="odd")')
-TURNS = 6
+TURNS = 7
 """Checks after which each caller has called."""
 
 
@@ -23,7 +23,7 @@ TURNS = 6
 def check(seat, workshop):
     """`check(source, definition)`: all callers call a version; returns what the check says."""
 
-    def run(source, text=ODD):
+    def run(source, text=ODD, layout="contiguous"):
         seated = seat(workshop.load("square", text), source)
         session = Session(
             seated.file,
@@ -33,12 +33,13 @@ def check(seat, workshop):
             1,
             "cpu",
             count=2,
+            layout=layout,
         )
         callers = OtherCallers(seated.file, seated.side)
         for _ in range(TURNS):
             session.fill_inputs()
             session.call_and_grade(SOLUTION)
-            callers.check(session)
+            callers.check(session) if layout == "contiguous" else callers.check_pages(session)
         (description,) = callers.describe()
         return description.how
 
@@ -47,11 +48,13 @@ def check(seat, workshop):
 
 def test_an_honest_version_is_called_by_each(check):
     how = check(kernel(HONEST))
-    assert "2 on inputs that are read only and end" in how
+    assert "2 on inputs that are read only and" in how
     assert "from a thread with 512 KiB of stack" in how
     assert all(f"from thread {number} of 3" in how for number in range(3))
     assert all(f"with {team} OpenMP threads" in how for team in gate_rules.CALLER_TEAMS)
     assert "of which the library may give fewer" in how
+    assert "1 with 6 OpenMP threads, of which 5 may run" in how
+    assert "with a timer's signal each 100 us" in how
 
 
 @pytest.mark.parametrize(
@@ -75,13 +78,31 @@ def test_an_honest_version_is_called_by_each(check):
           const int all = team;
           for (int half = team / 2; half; half /= 2) for (int i = 0; i < half; ++i) part[i] += part[i + half];
           for (int64_t i = 0; i < n; ++i) y[i] = part[0] == all ? x[i] * x[i] : 0;""", "OpenMP threads"),
+        ("""int team = 1; _Pragma("omp parallel") _Pragma("omp single") team = omp_get_num_threads();
+          const bool part = team > 1 && team < omp_get_max_threads();
+          for (int64_t i = 0; i < n; ++i) y[i] = part ? 0 : x[i] * x[i];""", "5 may run"),
     ],
-    ids=["team promised", "master alone", "stack", "eight parts", "halved team"],
+    ids=["team promised", "master alone", "stack", "eight parts", "halved team", "part of a team"],
 )  # fmt: skip
 def test_other_threads_than_the_worker_s(check, body, caller):
     with pytest.raises(SideFailed) as caught:
         check(kernel(body, "#include <omp.h>"))
     assert caller in caught.value.message
+
+
+def test_a_wait_that_a_signal_ends(check):
+    before = "#include <semaphore.h>\n#include <thread>"
+    body = """sem_t ready; sem_init(&ready, 0, 0);
+      std::thread other([&] {
+        usleep(3000);
+        for (int64_t i = 0; i < n; ++i) y[i] = x[i] * x[i];
+        sem_post(&ready);
+      });
+      sem_wait(&ready); const float first = y[0]; other.join();
+      if (first != x[0] * x[0]) y[0] = 7;"""
+    with pytest.raises(SideFailed, match="with a timer's signal each 100 us"):
+        check(kernel(body, before))
+    check(kernel(body.replace("sem_wait(&ready)", "while (sem_wait(&ready))"), before))
 
 
 @pytest.mark.parametrize(
@@ -104,6 +125,21 @@ def test_other_memory_than_the_arena(check, body, clause):
     assert clause in caught.value.message
 
 
+ANY_LAYOUT = ODD.replace('"x": TensorSpec(shape=("n",)', '"x": TensorSpec(shape=("n",), layout="any"')
+
+
+@pytest.mark.parametrize("rest", [1, 0])
+def test_pages_end_with_the_last_element_of_a_sliced_input(check, rest):
+    body = f"""const int64_t step = x_.stride(0); volatile float sum = 0;
+      for (int64_t i = 0; i < n * step - {rest} * (step - 1); ++i) sum = sum + x[i];
+      for (int64_t i = 0; i < n; ++i) y[i] = x[i * step] * x[i * step];"""
+    if rest:
+        assert "end with a page" in check(kernel(body), ANY_LAYOUT, "sliced")
+        return
+    with pytest.raises(SideFailed, match="end with a page"):
+        check(kernel(body), ANY_LAYOUT, "sliced")
+
+
 DETERMINISTIC = ODD.replace('description="', 'deterministic=True, description="')
 
 
@@ -114,7 +150,7 @@ DETERMINISTIC = ODD.replace('description="', 'deterministic=True, description="'
         ("""int first = -1;
           _Pragma("omp parallel") { _Pragma("omp critical") if (first < 0) first = omp_get_thread_num(); }
           for (int64_t i = 0; i < n; ++i) y[i] = x[i] * x[i] * (1 + first % 8 * 1.2e-7f);""", "from call to call"),
-        ("""const float bit = reinterpret_cast<uintptr_t>(x) % 4096 ? 1.2e-7f : 0;
+        ("""static const void* first = x; const float bit = x == first ? 1.2e-7f : 0;
           for (int64_t i = 0; i < n; ++i) y[i] = x[i] * x[i] * (1 + bit);""", "begin inside a page"),
     ],
     ids=["order of threads", "address"],

@@ -21,10 +21,10 @@ pytestmark = pytest.mark.skipif(system.find_cxx_compiler() is None, reason="no C
 
 @pytest.fixture
 def check(host, workshop, tmp_path):
-    """`check(source)`: the check of a C++ version of the square."""
+    """`check(source, text)`: the check of a C++ version of the square, or of another definition of that name."""
 
-    def run(source):
-        file = workshop.load("square", SQUARE)
+    def run(source, text=SQUARE):
+        file = workshop.load("square", text)
         build = languages.get("cpp").build(workshop.solution(source).path, file.definition, tmp_path / "built")
         source = SideSource(build, "cpp", Limits(seconds=30))
         return check_conditions(file, host, source, file.definition.workloads, "cpu")
@@ -86,6 +86,52 @@ def test_a_crowd_calls_at_once_at_a_small_size(check):
       for (int64_t i = 0; i < n; ++i) y[i] = row[i];"""
     with pytest.raises(SideFailed, match=f"from {gate_rules.CROWD} threads at once"):
         check(kernel(ring, "#include <atomic>\n#include <unistd.h>"))
+
+
+def test_sizes_that_callers_share(check):
+    assert "each of its own size or numbers" in check(kernel(HONEST)).how
+    shared = """static std::atomic<int64_t> length{0};
+      length = n;
+      usleep(1000);
+      for (int64_t i = 0; i < std::min<int64_t>(n, length); ++i) y[i] = x[i] * x[i];"""
+    with pytest.raises(
+        SideFailed, match=f"from {gate_rules.CROWD} threads at once, each of its own size or numbers"
+    ):
+        check(kernel(shared, "#include <algorithm>\n#include <atomic>\n#include <unistd.h>"))
+
+
+SCALED = (
+    SQUARE.replace('{"x": TensorSpec(shape=("n",))}, outputs',
+                   '{"x": TensorSpec(shape=("n",)), "factor": ScalarSpec(value=2.0)}, outputs')
+    .replace("return x * x", "return factor * x").replace("reference(x)", "reference(x, factor)")
+    .replace(', Workload(name="large", axes={"n": 5000})', ",")
+)  # fmt: skip
+"""One size, with a number of the call."""
+
+
+def scaled_kernel(storage):
+    return f"""\
+#include <warpsmith.hpp>
+#include <atomic>
+#include <unistd.h>
+extern "C" void run(const Tensor& x, double factor, Tensor& y) {{
+  {storage} number;
+  number = factor;
+  usleep(1000);
+  for (int64_t i = 0; i < x.numel(); ++i) y.data<float>()[i] = (float)number * x.data<float>()[i];
+}}
+"""
+
+
+def test_numbers_that_callers_share(check):
+    assert "each of its own size or numbers" in check(scaled_kernel("double"), SCALED).how
+    with pytest.raises(SideFailed, match="each of its own size or numbers"):
+        check(scaled_kernel("static std::atomic<double>"), SCALED)
+
+
+def test_calls_that_are_all_alike_are_not_mixed(check):
+    alone = SQUARE.replace(', Workload(name="large", axes={"n": 5000})', ",")
+    assert "of its own" not in check(kernel(HONEST), alone).how
 
 
 def test_a_thread_that_keeps_its_last_result(check):

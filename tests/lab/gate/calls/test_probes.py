@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from lab_samples import GIVEN, HONEST, HONEST_SCALE, SCALE, SQUARE, kernel
+from lab_samples import (
+    GIVEN,
+    HONEST,
+    HONEST_SCALE,
+    LINEAR,
+    SAME_SHAPE,
+    SAME_WEIGHT,
+    SCALE,
+    SQUARE,
+    kernel,
+    linear_kernel,
+)
 
 from warpsmith.core.evaluation import Status
 from warpsmith.lab.gate.calls.probes import Probes
@@ -22,6 +33,12 @@ CHECKED = {
 }
 TIMED = {"kept results by time", "nothing left behind"}
 
+RANGED = SCALE.replace('shape=("n",)', 'shape=("n",), distribution="uniform:0.25:1"').replace(
+    'outputs={"y": TensorSpec(shape=("n",), distribution="uniform:0.25:1")}',
+    'outputs={"y": TensorSpec(shape=("n",))}',
+)
+"""`SCALE` with a declared range of activations and weights."""
+
 SUM = "double sum = 0; for (int64_t i = 0; i < n; ++i) sum += x[i];"
 SAME_X = "n == had && !std::memcmp(x, old, n * sizeof(float))"
 KEEP = "static float old[1 << 13], kept[1 << 13]; static int64_t had = 0;"
@@ -32,7 +49,7 @@ def probes(seat, workshop):
     """`probes(source)`: the probes of a C++ solution of `SQUARE` or `SCALE`, not run yet."""
 
     def make(source, text=SQUARE, timed=False):
-        name = next(name for name in ("scale", "given", "square") if f'name="{name}"' in text)
+        name = next(name for name in ("linear", "scale", "given", "square") if f'name="{name}"' in text)
         found = seat(workshop.load(name, text), source)
         all_ = list(found.file.definition.workloads)
         return Probes(
@@ -309,6 +326,41 @@ def test_a_key_that_takes_different_inputs_for_equal(probes, same):
     assert "after an edit of x in place" in message
 
 
+SUMS = {
+    "all": "sums[0] += word_of(w[i * n + j]);",
+    "rows": "sums[1 + i] += word_of(w[i * n + j]);",
+    "columns": "sums[1 + j] += word_of(w[i * n + j]);",
+}
+"""Sums that are a key of a weight, by what each is of."""
+
+
+@needs_compiler
+@pytest.mark.parametrize("part", SUMS)
+@pytest.mark.parametrize(("size", "timed"), [("large", False), ("small", True)])
+def test_a_weight_whose_key_has_no_order(probes, part, size, timed):
+    """The large size is that of most probes; the small one is timed."""
+    before = f"""std::vector<uint64_t> sums(1 + std::max(k, n));
+      for (int64_t i = 0; i < k; ++i) for (int64_t j = 0; j < n; ++j) {{ {SUMS[part]} }}"""
+    known = f"{SAME_SHAPE} && m == {16 if size == 'large' else 8} && key == sums"
+    status, message = failure(probes(linear_kernel(known, before, "key = sums;"), LINEAR, timed))
+    assert status is Status.CACHED_RESULT
+    assert "after an edit of w in place" in message
+
+
+@needs_compiler
+def test_a_weight_that_is_compared_may_be_kept(probes):
+    found = probes(linear_kernel(f"{SAME_SHAPE} && {SAME_WEIGHT}"), LINEAR, timed=True)
+    found.run()
+    assert {"same elements in another shape", "edits at timed sizes"} <= {check.name for check in found.checks}
+
+
+@needs_compiler
+def test_a_weight_that_is_kept_by_its_elements_alone(probes):
+    status, message = failure(probes(linear_kernel(SAME_WEIGHT), LINEAR))
+    assert status is Status.CACHED_RESULT
+    assert "in another shape" in message
+
+
 @needs_compiler
 def test_a_result_kept_for_a_moment_by_address(probes):
     body = f"""{KEEP} static const float* seen; static std::chrono::steady_clock::time_point last;
@@ -395,3 +447,11 @@ def test_who_does_the_work(seat, workshop, own, source, result, said):
         status, message = failure(one)
         assert status is Status.LIBRARY_CALL
         assert said in message
+
+
+@needs_compiler
+def test_inputs_stay_in_their_declared_range(probes):
+    held = "for (int64_t i = 0; i < n; ++i) if (!(V[i] >= 0.25f && V[i] < 1)) std::abort();"
+    found = probes(kernel(held.replace("V", "x") + held.replace("V", "w") + HONEST_SCALE, weight=True), RANGED)
+    found.run()
+    assert {check.name for check in found.checks if check.ran} >= {"edits in place", "training loop"}

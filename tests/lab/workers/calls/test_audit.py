@@ -60,6 +60,27 @@ def test_the_profiler_hears_what_the_mode_does_not(call: Callable[[], None]) -> 
     assert audit.computing_operators(heard(call))["aten.exp"] == 128
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [("argmax", ()), ("sum", (-1,)), ("cumsum", (-1,)), ("topk", (2,)), ("sort", ()), ("amax", ())],
+)
+def test_an_operator_that_arranges_memory_below_is_heard_from_a_thread(name, arguments):
+    x = torch.randn(8, 16)
+
+    def call() -> None:
+        thread = threading.Thread(target=lambda: getattr(x, name)(*arguments))
+        thread.start()
+        thread.join()
+
+    assert audit.computing_operators(heard(call))[f"aten.{name}"] == 128
+
+
+def test_a_composite_of_moves_computes_nothing() -> None:
+    x = torch.randn(8, 16)
+    with torch.utils._python_dispatch._disable_current_modes():  # type: ignore[attr-defined]
+        assert audit.computing_operators(heard(lambda: x.t().contiguous().type_as(x).expand_as(x.t()).to(x))) == {}
+
+
 def test_a_call_without_operators_is_silent() -> None:
     assert heard(lambda: None) == {}
 

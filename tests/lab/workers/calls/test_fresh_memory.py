@@ -43,3 +43,14 @@ def test_poison_is_no_honest_result():
         assert torch.empty(4).isnan().all()
         assert (torch.empty(4, dtype=torch.int64) == torch.iinfo(torch.int64).max).all()
     assert not torch.are_deterministic_algorithms_enabled()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float8_e4m3fn, torch.int64, torch.uint8])
+def test_numbers_are_no_poison_and_leave_the_random_state(dtype):
+    state = torch.get_rng_state()
+    with fresh_memory.numbered_memory():
+        first, second = torch.empty(64, dtype=dtype).double(), torch.empty(64, dtype=dtype).double()
+    assert first.isfinite().all()
+    assert len(set(first.tolist())) > 16
+    assert not torch.equal(first, second)
+    assert torch.equal(torch.get_rng_state(), state)

@@ -15,6 +15,14 @@ def library():
     return next(iter(openmp_state._loaded_libraries()))
 
 
+def max_and_given(library):
+    """Return how many threads a region asks for, and how many it gets."""
+    numbers = set()
+    body = openmp_state._BODY(lambda _: numbers.add(library.omp_get_thread_num()))
+    library.GOMP_parallel(body, None, 0, 0)
+    return library.omp_get_max_threads(), len(numbers)
+
+
 def test_a_changed_setting_shows(library):
     before = openmp_state.read_settings()
     library.omp_set_dynamic(1)
@@ -49,6 +57,8 @@ def test_a_caller_has_a_team_and_a_stack_of_its_own(library):
     assert openmp_state.call_as(library.omp_get_max_threads, team=usual + 13) == usual + 13
     assert openmp_state.call_as(library.omp_get_dynamic, team=usual, dynamic=1) == 1
     assert (openmp_state.call_as(library.omp_get_dynamic, team=usual), library.omp_get_dynamic()) == (0, 0)
+    assert openmp_state.call_as(lambda: max_and_given(library), team=6, limit=5) == (6, 5)
+    assert max_and_given(library)[1] == usual
     assert openmp_state.call_as(threading.get_ident) != own
     assert openmp_state.call_as(threading.stack_size, stack=1 << 19) == 1 << 19
     assert (library.omp_get_max_threads(), threading.stack_size()) == (usual, stack)

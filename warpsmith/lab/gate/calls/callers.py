@@ -24,7 +24,7 @@ class Caller(NamedTuple):
 
     description: str
     """Phrase for messages."""
-    settings: dict[str, int | str]
+    settings: dict[str, float | str]
     """Arguments of `Worker.call_as`."""
 
 
@@ -38,11 +38,18 @@ _REGIONS: Final = tuple(
     )
     for number in range(gate_rules.CALLER_REGION)
 )
+_SIGNALS: Final = Caller(
+    f"with a timer's signal each {gate_rules.CALLER_SIGNALS * 1e6:.0f} us", {"interval": gate_rules.CALLER_SIGNALS}
+)
 _TEAMS: Final = (
     *(Caller(f"with {team} OpenMP threads", {"team": team}) for team in gate_rules.CALLER_TEAMS),
     Caller(
         f"with {gate_rules.CALLER_TEAMS[-1]} OpenMP threads, of which the library may give fewer",
         {"team": gate_rules.CALLER_TEAMS[-1], "dynamic": 1},
+    ),
+    Caller(
+        "with {} OpenMP threads, of which {} may run".format(*gate_rules.CALLER_LIMIT),
+        dict(zip(("team", "limit"), gate_rules.CALLER_LIMIT, strict=True)),
     ),
 )
 _PAGES: Final = tuple(
@@ -66,7 +73,7 @@ class OtherCallers:
         """
         self._file, self._side = file, side
         self._threads, self._teams, self._pages = (
-            _draw_turns(callers) for callers in ((_STACK, *_REGIONS), _TEAMS, _PAGES)
+            _draw_turns(callers) for callers in ((_STACK, _SIGNALS, *_REGIONS), _TEAMS, _PAGES)
         )
         self._calls: Counter[str] = Counter()
 
@@ -76,16 +83,25 @@ class OtherCallers:
         Raises:
             SideFailed: the version is wrong there, or ends.
         """
-        if sum(tensor.nbytes for tensor in session.drawn[0].values()) <= gate_rules.PAGES_BYTES:
-            caller = next(self._pages)
-            same_bits = self._file.definition.deterministic and caller.settings == _ALIGNED
-            self._call_again(session, caller) if same_bits else self._call(session, caller)
+        self.check_pages(session)
         seconds = self._call(session, next(self._threads))
         if seconds <= gate_rules.CALLER_SECONDS:
             team = next(self._teams)
             self._call(session, team)
             if self._file.definition.deterministic:
                 self._call_again(session, team)
+
+    def check_pages(self, session: Session) -> None:
+        """Grade a call on what slot 0 holds, with its inputs in pages of their own, in the layout that they have.
+
+        Raises:
+            SideFailed: the version is wrong there, or ends.
+        """
+        if sum(tensor.nbytes for tensor in session.drawn[0].values()) > gate_rules.PAGES_BYTES:
+            return
+        caller = next(self._pages)
+        same_bits = self._file.definition.deterministic and caller.settings == _ALIGNED
+        self._call_again(session, caller) if same_bits else self._call(session, caller)
 
     def describe(self) -> list[Check]:
         """Return a check that names the callers."""

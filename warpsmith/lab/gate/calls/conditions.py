@@ -16,8 +16,11 @@ from warpsmith.core import gate_rules
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Status
 from warpsmith.core.trust import Check
+from warpsmith.lab.grading import free_axes
 from warpsmith.lab.grading.correctness import Grade
+from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
+from warpsmith.lab.operator.scalar_values import vary_scalars
 from warpsmith.lab.timing.arenas import CHECKED_SLOTS, allocate_arenas
 from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.timing.sides import SideSource, load_side
@@ -34,6 +37,7 @@ _SALT = {
 }
 _BUSY = "in an environment that names benchmarks, on one busy core"
 _AT_ONCE = "from {} threads at once"
+_MIXED = "each of its own size or numbers"
 _ARGUMENTS = ["benchmark.py", "--profile", "--bench", "eval"]
 _SPIN = "import os, sys; os.sched_setaffinity(0, [int(sys.argv[1])])\nwhile os.getppid() == int(sys.argv[2]): pass"
 
@@ -62,7 +66,8 @@ def check_conditions(
     workload, *others = workloads
     clauses = [_check_on_a_busy_core(file, host, source, workload, device)]
     if device == "cpu" and not interpreted:
-        clauses += _check_at_once(file, host, source, _draw_sizes(file, others, workload))
+        sizes = _draw_sizes(file, others, workload)
+        clauses += _check_at_once(file, host, source, sizes, _draw_mixes(file, [workload, *others], sizes))
     return Check(name="other conditions", ran=True, how="; ".join(clauses))
 
 
@@ -87,12 +92,27 @@ def _check_on_a_busy_core(
 
 
 def _check_at_once(
-    file: DefinitionFile, host: WorkerHost, source: SideSource, workloads: Mapping[int, Sequence[Workload]]
+    file: DefinitionFile,
+    host: WorkerHost,
+    source: SideSource,
+    workloads: Mapping[int, Sequence[Workload]],
+    mixes: Sequence[Sequence[Workload]],
 ) -> list[str]:
     """Grade calls from several threads at once, the first ones of a process among them, on a CPU; return what was
-    done."""
+    done.
+
+    Args:
+        file: the definition.
+        host: supplies the process.
+        source: the version.
+        workloads: workloads that all of some threads call at, by their number.
+        mixes: workloads of threads that each call at one of them.
+
+    Raises:
+        SideFailed: a call is wrong, or threads that have ended left memory behind.
+    """
     clauses = []
-    arenas = allocate_arenas(file, [], [], [SOLUTION], "cpu", crowds=workloads)
+    arenas = allocate_arenas(file, [], [], [SOLUTION], "cpu", crowds=workloads, mixes=mixes)
     side = host.start_side(SOLUTION, source.limits, trusted=False)
     with contextlib.ExitStack() as stack:
         stack.callback(arenas.close)
@@ -106,6 +126,12 @@ def _check_at_once(
                     _call_at_once(session, side)
             names = ", ".join(size.name for size in sizes)
             clauses.append(f"{gate_rules.CONCURRENT_CALLS} times {_AT_ONCE.format(threads)}, at {names}")
+        for mix in mixes:
+            where = f"{_AT_ONCE.format(len(mix))}, {_MIXED}"
+            with _place_failures(where):
+                seed = random.SystemRandom().getrandbits(62)
+                _call_at_once(Session(file, mix[0], arenas, {SOLUTION: side}, seed, "cpu", mix=mix), side)
+            clauses.append(f"{gate_rules.CONCURRENT_CALLS} times {where}")
     return clauses
 
 
@@ -139,6 +165,43 @@ def _draw_sizes(file: DefinitionFile, others: Sequence[Workload], workload: Work
     some = sorted(drawn, key=lambda each: each.set == "odd")[:1] + drawn[: gate_rules.CONCURRENT_SIZES - 1]
     crowd = {gate_rules.CROWD: [max(small, key=elements)]} if small else {}  # long calls meet more often
     return {**crowd, gate_rules.CONCURRENT_THREADS: [workload, *some]}
+
+
+def _draw_mixes(
+    file: DefinitionFile, workloads: Sequence[Workload], sizes: Mapping[int, Sequence[Workload]]
+) -> list[list[Workload]]:
+    """Draw a workload for each thread of a crowd, and of a few: sizes differ as far as there are others, and
+    numbers where the reference holds with those that are drawn. None where all would be the same.
+
+    Args:
+        file: the definition.
+        workloads: workloads at which the version is correct.
+        sizes: those that all of some threads call at, by their number.
+    """
+    chance, elements, mixes = random.SystemRandom(), file.definition.elements, []
+    least, most = gate_rules.CROWD_ELEMENTS
+    small = {_identify(each): each for each in workloads if least <= elements(each) <= most}
+    pools = {
+        gate_rules.CROWD: sorted(small.values(), key=elements)[-input_rules.MIXED_SIZES :],
+        gate_rules.CONCURRENT_THREADS: sizes[gate_rules.CONCURRENT_THREADS],
+    }
+    for threads, pool in pools.items():
+        mix = [_vary_numbers(file, pool[number % len(pool)]) for number in range(threads)] if pool else []
+        if len(set(map(_identify, mix))) > 1:
+            mixes.append(chance.sample(mix, len(mix)))
+    return mixes
+
+
+def _identify(workload: Workload) -> str:
+    """Return the sizes, type and numbers of a workload."""
+    return f"{workload.axes} {workload.dtype} {workload.scalars}"
+
+
+def _vary_numbers(file: DefinitionFile, workload: Workload) -> Workload:
+    """Return the workload with other numbers, if the reference holds with them."""
+    varied = vary_scalars(file, workload, random.SystemRandom())
+    is_other = varied.scalars != workload.scalars
+    return varied if is_other and free_axes.reference_holds(file, varied) else workload
 
 
 @contextlib.contextmanager

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Sequence
+from math import isfinite
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from warpsmith.core import gate_rules
 from warpsmith.core.evaluation import Status
 from warpsmith.lab.grading.correctness import Grade
+from warpsmith.lab.operator import input_rules
+from warpsmith.lab.operator.range_values import Limits
 from warpsmith.lab.operator.tensor_bytes import computable
 from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.workers.side import SideFailed
@@ -19,35 +22,92 @@ if TYPE_CHECKING:
 Tensors = dict[str, "torch.Tensor"]
 """Inputs by name."""
 
-EditKind = Literal["element", "sign", "exchange", "near", "cut"]
-"""An element becomes another one; the largest element changes its sign; two elements change places; all elements
-move by up to `gate_rules.NEAR_EDIT` of their size; one cut between groups moves by 1."""
+EditKind = Literal["sign", "exchange", "line", "slices", "near", "cut"]
+"""The largest element changes its sign; two elements change places, anywhere or in a line along an axis; two
+slices along an axis do; all elements move by up to `gate_rules.NEAR_EDIT` of their size; one cut between groups
+moves by 1."""
+
+EXCHANGES: Final[tuple[EditKind, ...]] = ("exchange", "line", "slices")
+"""Kinds that keep each element: a checksum without an order does not see them."""
+
+_AFTER = "after an edit of {} in place"
 
 _EVEN = 0.5
 """Chance of each of two kinds of elements."""
 
 _PAIR = 2
-"""Elements that change places."""
+"""Parts that change places."""
+
+_CANDIDATES = 4
+"""Elements of which the one that differs most from the first is its partner: equals show nothing."""
 
 
-def require_fresh_result(session: Session, drawn: Tensors, name: str, kind: EditKind = "element") -> None:
-    """Edit an input, again after a near miss, and require that the result follows.
+class Exchange(NamedTuple):
+    """Two parts of a tensor that change places."""
 
-    Other kinds than `element` follow a call on the inputs without an edit: a key that takes both for equal keeps
-    its result.
+    first: tuple[int | slice, ...]
+    """Index of an element or a slice."""
+    second: tuple[int | slice, ...]
+    """Index of the other one."""
+
+    def apply(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return a copy with the parts exchanged."""
+        edited = tensor.clone()
+        edited[self.first], edited[self.second] = tensor[self.second], tensor[self.first]
+        return edited
+
+    def positions(self, dim: int) -> list[int]:
+        """Return where the parts lie along a dimension, in order; empty if they have all of it."""
+        pair = (self.first[dim], self.second[dim])
+        return sorted({position for position in pair if isinstance(position, int)})
+
+
+def require_fresh_result(session: Session, drawn: Tensors, name: str) -> None:
+    """Change an element of an input, again after a near miss, and require that the result follows.
 
     Raises:
         SideFailed: the result is wrong.
     """
+    spec, limits = session.file.definition.tensor_inputs[name], session.inputs.range_limits(name)
+    within = session.file.inputs is not None or spec.fits_together or limits is not None
     for _ in range(gate_rules.DRAW_TRIES):
-        if kind != "element":
-            session.write_inputs(0, drawn)
-            require_pass(session.call_and_grade(SOLUTION), Status.INCORRECT_NUMERICAL, "before an edit")
-        _write_edit(session, drawn, name, kind)
+        write_combined(
+            session, lambda fresh: {**drawn, name: edit_tensor(drawn[name], fresh[name], within=within)}
+        )
         grade = session.call_and_grade(SOLUTION)
         if not grade.near_miss:
             break
-    require_pass(grade, Status.CACHED_RESULT, f"after an edit of {name} in place")
+    require_pass(grade, Status.CACHED_RESULT, _AFTER.format(name))
+
+
+def require_fresh_results(session: Session, drawn: Tensors, kinds: Sequence[tuple[str, EditKind]]) -> None:
+    """Call on the drawn inputs, edit inputs one after the other, and require each time that the result follows.
+
+    Each edit changes what the call before it had, so a key that takes both for equal keeps its result. Another
+    edit follows a near miss.
+
+    Args:
+        session: session of the version.
+        drawn: inputs before the first edit.
+        kinds: inputs and the kinds of their edits.
+
+    Raises:
+        SideFailed: a result is wrong.
+    """
+    if not kinds:
+        return
+    session.write_inputs(0, drawn)
+    require_pass(session.call_and_grade(SOLUTION), Status.INCORRECT_NUMERICAL, "before an edit")
+    current = drawn
+    for name, kind in kinds:
+        for _ in range(gate_rules.DRAW_TRIES):
+            edited = hold_limits(_edit_structure(current[name], kind), session.inputs.range_limits(name))
+            current = {**current, name: edited}
+            session.write_inputs(0, current)
+            grade = session.call_and_grade(SOLUTION)
+            if not grade.near_miss:
+                break
+        require_pass(grade, Status.CACHED_RESULT, _AFTER.format(name))
 
 
 def list_edit_kinds(session: Session, name: str, drawn: torch.Tensor) -> tuple[EditKind, ...]:
@@ -55,11 +115,40 @@ def list_edit_kinds(session: Session, name: str, drawn: torch.Tensor) -> tuple[E
     spec = session.file.definition.tensor_inputs[name]
     if session.file.inputs is None and spec.distribution.startswith("offsets:") and _movable_cuts(drawn):
         return ("cut", "cut", "cut")  # a key that samples cuts misses some
+    exchanges = list_exchanges(session, name, drawn)
+    if not (exchanges and drawn.is_floating_point()):
+        return exchanges
+    if session.inputs.range_limits(name):
+        return ("near", *exchanges)
+    return ("near", *exchanges, *(("sign",) if bool((computable(drawn) < 0).any()) else ()))
+
+
+def list_exchanges(session: Session, name: str, drawn: torch.Tensor) -> tuple[EditKind, ...]:
+    """Return the exchanges that keep what an input promises; one along each axis of a tensor that has several."""
+    spec = session.file.definition.tensor_inputs[name]
     if session.file.inputs is not None or spec.fits_together or drawn.numel() < _PAIR:
         return ()
-    if not drawn.is_floating_point():
+    axes = sum(size > 1 for size in drawn.shape)
+    if axes == 1:
         return ("exchange",)
-    return ("near", "exchange", *(("sign",) if bool((computable(drawn) < 0).any()) else ()))
+    # A row of nothing but infinite elements may have no result, so those stay where they are.
+    moves = not drawn.is_floating_point() or bool(computable(drawn).isfinite().all())
+    return EXCHANGES[:2] + EXCHANGES[2:] * (axes if moves else 0)
+
+
+def draw_edits(session: Session, drawn: Tensors) -> list[tuple[str, EditKind]]:
+    """Draw edits of a call whose reference takes long: of some weights one by little everywhere, one of two
+    elements and one of two slices, as far as they have such; and one of another input."""
+    chance, specs = random.SystemRandom(), session.file.definition.tensor_inputs
+    kinds = {name: list_edit_kinds(session, name, tensor) for name, tensor in drawn.items()}
+    weights = [name for name in drawn if specs[name].role == "weight" and kinds[name]]
+    others = [name for name in drawn if specs[name].role != "weight" and kinds[name]]
+    edits: list[tuple[str, EditKind]] = []
+    for name in chance.sample(weights, min(len(weights), input_rules.EDITED_WEIGHTS)):
+        for group in (("near", "cut"), ("exchange", "line"), ("slices",)):
+            fitting = [kind for kind in kinds[name] if kind in group]
+            edits += [(name, kind) for kind in chance.sample(fitting, min(len(fitting), 1))]
+    return edits + [(name, chance.choice(kinds[name])) for name in chance.sample(others, min(len(others), 1))]
 
 
 def require_pass(grade: Grade, status: Status, when: str) -> None:
@@ -68,19 +157,9 @@ def require_pass(grade: Grade, status: Status, when: str) -> None:
         raise SideFailed(status, f"{grade.detail} ({when})", SOLUTION)
 
 
-def _write_edit(session: Session, before: Tensors, name: str, kind: EditKind) -> None:
-    """Write `before` into slot 0 with one input edited.
-
-    A definition with its own generator may promise a range. There the new value is one of those that it draws.
-    """
-    spec = session.file.definition.tensor_inputs[name]
-    within = session.file.inputs is not None or spec.fits_together
-    if kind == "element":
-        write_combined(
-            session, lambda drawn: {**before, name: edit_tensor(before[name], drawn[name], within=within)}
-        )
-    else:
-        session.write_inputs(0, {**before, name: _edit_structure(before[name], kind)})
+def hold_limits(tensor: torch.Tensor, limits: Limits | None) -> torch.Tensor:
+    """Return the tensor with values beyond the limits of an input at these."""
+    return tensor if limits is None else computable(tensor).clamp(*limits).to(tensor.dtype)
 
 
 def write_combined(session: Session, combine: Callable[[Tensors], Tensors]) -> None:
@@ -145,6 +224,8 @@ def _edit_structure(tensor: torch.Tensor, kind: EditKind) -> torch.Tensor:
     """
     import torch
 
+    if kind in EXCHANGES:
+        return draw_exchange(tensor, kind).apply(tensor)
     edited = tensor.clone()
     flat = edited.view(-1)
     if kind == "near":
@@ -154,13 +235,43 @@ def _edit_structure(tensor: torch.Tensor, kind: EditKind) -> torch.Tensor:
         numbers = computable(flat)
         index = int(numbers.where(numbers.isfinite(), 0).abs().argmax())
         flat[index] = -numbers[index] if bool(numbers[index].isfinite()) else numbers[index]
-    elif kind == "cut":
+    else:
         index, step = random.SystemRandom().choice(_movable_cuts(tensor))
         flat[index] += step
-    else:
-        first, second = _draw_finite_places(edited, _PAIR)
-        flat[first], flat[second] = flat[second].clone(), flat[first].clone()
     return edited
+
+
+def draw_exchange(tensor: torch.Tensor, kind: EditKind) -> Exchange:
+    """Draw two parts of a tensor of at least two elements, by one of `EXCHANGES`.
+
+    Elements are finite where there are such, and differ where others of a few do.
+    """
+    chance = random.SystemRandom()
+    dim = chance.choice([dim for dim, size in enumerate(tensor.shape) if size > 1])
+    if kind == "slices":
+        whole: list[int | slice] = [slice(None)] * tensor.ndim
+        pair = chance.sample(range(tensor.shape[dim]), _PAIR)
+        return Exchange(*((*whole[:dim], position, *whole[dim + 1 :]) for position in pair))
+    first, *others = (_locate(flat, tensor.shape) for flat in _draw_finite_places(tensor, 1 + _CANDIDATES))
+    if kind == "line":
+        along = [other for other in range(tensor.shape[dim]) if other != first[dim]]
+        drawn = chance.sample(along, min(len(along), _CANDIDATES))
+        others = [(*first[:dim], other, *first[dim + 1 :]) for other in drawn]
+    values = [tensor[other].item() for other in (first, *others)]
+    distances = [abs(value - values[0]) for value in values[1:]]
+    distances = [distance if isfinite(distance) else -1.0 for distance in distances]
+    if max(distances) < 0:  # every partner is infinite, which stays where it is
+        return Exchange(first, first)
+    return Exchange(first, others[distances.index(max(distances))])
+
+
+def _locate(flat: int, shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the index of an element by its place in a contiguous tensor."""
+    index = []
+    for size in reversed(shape):
+        flat, position = divmod(flat, size)
+        index.append(position)
+    return tuple(reversed(index))
 
 
 def _movable_cuts(offsets: torch.Tensor) -> list[tuple[int, int]]:
@@ -172,11 +283,15 @@ def _movable_cuts(offsets: torch.Tensor) -> list[tuple[int, int]]:
 
 
 def _draw_finite_places(tensor: torch.Tensor, count: int) -> list[int]:
-    """Draw flat indices of different elements, all finite where that many are."""
-    chance, finite = random.SystemRandom(), computable(tensor.flatten()).isfinite().nonzero().flatten()
-    if len(finite) < count:
-        return chance.sample(range(tensor.numel()), count)
-    return [int(finite[number]) for number in chance.sample(range(len(finite)), count)]
+    """Draw flat indices of different elements, fewer of a small tensor, all finite where two are."""
+    chance, values = random.SystemRandom(), computable(tensor.flatten())
+    some = chance.sample(range(tensor.numel()), min(count, tensor.numel()))
+    if bool(values[some].isfinite().all()):  # most tensors are finite, and large ones take long to look through
+        return some
+    finite = values.isfinite().nonzero().flatten()
+    if len(finite) < _PAIR:
+        return some
+    return [int(finite[number]) for number in chance.sample(range(len(finite)), min(count, len(finite)))]
 
 
 def update_weight(weight: torch.Tensor, direction: torch.Tensor) -> torch.Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import time
 from pathlib import Path
 
@@ -46,7 +47,8 @@ def require_own_exit_code(side: Side) -> None:
     expected = random.SystemRandom().randrange(*_EXIT_CODES)
     code = side.leave(expected)
     if code not in (expected, None):
-        message = f"a program that calls it ends with exit code {code} instead of {expected}"
+        end = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+        message = f"a program that calls it ends {end} instead of with exit code {expected}"
         raise SideFailed(Status.LEFT_BEHIND, message, SOLUTION)
 
 

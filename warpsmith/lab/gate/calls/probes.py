@@ -18,7 +18,7 @@ from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Status
 from warpsmith.core.text import quote_foreign
 from warpsmith.core.trust import Check
-from warpsmith.lab.gate.calls import edits, leftovers, repeats
+from warpsmith.lab.gate.calls import edits, leftovers, repeats, views
 from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator.tensor_bytes import equal_bytes
 from warpsmith.lab.timing.session import SOLUTION, Session
@@ -92,6 +92,7 @@ class Probes:
         self._compare_state(session)
         self._edit_at_odd_sizes()
         self._edit_at_timed_sizes()
+        self._call_on_views()
         self._time_repeats()
 
     @property
@@ -115,14 +116,14 @@ class Probes:
         for name, tensor in drawn.items():
             for _ in range(gate_rules.EDITS if tensor.numel() else 0):
                 edits.require_fresh_result(session, drawn, name)
-            for kind in edits.list_edit_kinds(session, name, tensor):
-                edits.require_fresh_result(session, drawn, name, kind)
-                kinds.add(kind)
+            structure = edits.list_edit_kinds(session, name, tensor)
+            edits.require_fresh_results(session, drawn, [(name, kind) for kind in structure])
+            kinds.update(structure)
         more = f", and {', '.join(sorted(kinds))}" if kinds else ""
         self._add_check("edits in place", f"{gate_rules.EDITS} of each input{more} at {session.workload.name}")
 
     def _edit_at_odd_sizes(self) -> None:
-        """Change one element in place at odd sizes that no candidate can predict, such as a single row."""
+        """Edit inputs in place at odd sizes that no candidate can predict, such as a single row."""
         chance = random.SystemRandom()
         fitting = [w for w in self._checked if self._definition.elements(w) and w is not self.workload]
         chosen = chance.sample(fitting, min(len(fitting), 1 if self._interpreted else gate_rules.EDITED_SIZES))
@@ -134,12 +135,12 @@ class Probes:
             if edited and session.grade_reference().status is Status.PASSED:
                 edits.require_pass(session.call_and_grade(SOLUTION), Status.INCORRECT_NUMERICAL, "before any edit")
                 edits.require_fresh_result(session, drawn, chance.choice(edited))
+                edits.require_fresh_results(session, drawn, edits.draw_edits(session, drawn))
         if chosen:
-            self._add_check("edits at odd sizes", f"one at {', '.join(workload.name for workload in chosen)}")
+            self._add_check("edits at odd sizes", f"some at {', '.join(workload.name for workload in chosen)}")
 
     def _edit_at_timed_sizes(self) -> None:
-        """Change one element in place at timed sizes that no candidate can predict, and the weights at one of
-        them."""
+        """Edit inputs in place at timed sizes that no candidate can predict; train the weights at one of them."""
         most, chance = gate_rules.EDITED_ELEMENTS[self._device], random.SystemRandom()
         fitting = [w for w in self._timed if 0 < self._definition.elements(w) <= most and w is not self.workload]
         chosen = [] if self._interpreted else chance.sample(fitting, min(len(fitting), gate_rules.EDITED_SIZES))
@@ -150,15 +151,25 @@ class Probes:
             drawn = session.drawn[0]
             edited = chance.choice([name for name, tensor in drawn.items() if tensor.numel()])
             edits.require_fresh_result(session, drawn, edited)
-            for kind in edits.list_edit_kinds(session, edited, drawn[edited])[:1]:
-                edits.require_fresh_result(session, drawn, edited, kind)
+            edits.require_fresh_results(session, drawn, edits.draw_edits(session, drawn))
             if workload is chosen[-1]:
                 if self._weights:
                     self._run_training_loop(session, gate_rules.TIMED_TRAINING_STEPS)
                     self._add_check("training loop at a timed size", f"at {workload.name}")
                 self._hold_at_timed_size(session)
         if chosen:
-            self._add_check("edits at timed sizes", f"one at {', '.join(workload.name for workload in chosen)}")
+            self._add_check("edits at timed sizes", f"some at {', '.join(workload.name for workload in chosen)}")
+
+    def _call_on_views(self) -> None:
+        """Call on the same elements in two shapes, at a timed size and at a checked one, as far as possible."""
+        limits = gate_rules.EDITED_ELEMENTS
+        most = gate_rules.PROBE_ELEMENTS_INTERPRETED if self._interpreted else limits[self._device]
+        calls = []
+        for workloads in (self._timed, self._checked):
+            fitting = [workload for workload in workloads if 0 < self._definition.elements(workload) <= most]
+            calls.append(views.call_on_views(self._open, random.SystemRandom().sample(fitting, len(fitting))))
+        if any(calls):
+            self._add_check("same elements in another shape", "; ".join(filter(None, calls)))
 
     def _hold_at_timed_size(self, session: Session) -> None:
         """Call many times on the same inputs of a timed size: memory must not grow, and an edit must show."""
@@ -272,7 +283,9 @@ class Probes:
                 edits.require_pass(grade, Status.CACHED_RESULT, f"in step {step + 1} of a training loop")
             # Decay alone keeps the signs, order and proportions that a definition's own draw may promise.
             directions = session.inputs.draw() if session.file.inputs is None else current
-            current.update({name: edits.update_weight(current[name], directions[name]) for name in weights})
+            updated = {name: edits.update_weight(current[name], directions[name]) for name in weights}
+            limits = session.inputs.range_limits
+            current.update({name: edits.hold_limits(each, limits(name)) for name, each in updated.items()})
 
     def _suppress_kernels(self, session: Session) -> None:
         """Call with the solution's own kernel launches suppressed; the result must be wrong."""

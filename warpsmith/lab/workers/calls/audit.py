@@ -84,10 +84,38 @@ def _profiled_operators(call: Callable[[], object]) -> Counter[str]:
     with torch.autograd.profiler.profile(record_shapes=True, experimental_config=config) as profile:
         call()
     for event in profile.function_events:
-        # An operator below which no other runs: anybody may open a parent of any name. Launches have no "::".
-        if "::" in event.name and not any("::" in child.name for child in event.cpu_children):
-            elements[event.name.replace("::", ".")] += _elements_of(event.input_shapes)
+        if _does_its_work(event):
+            elements[_operator_of(event)] += _elements_of(event.input_shapes)
     return elements
+
+
+def _does_its_work(event: Any) -> bool:  # noqa: ANN401 - a profiler's event
+    """Return True for an operator that hands its work to no other one. Launches have no "::" in their names."""
+    below = [child for child in event.cpu_children if "::" in child.name]
+    if "::" not in event.name or not below:
+        return "::" in event.name
+    # Anybody may open a parent of any name, but what computes below it is heard. `argmax` only moves memory there.
+    return not _is_composite(event.name) and all(map(_only_moves, below))
+
+
+def _only_moves(event: Any) -> bool:  # noqa: ANN401
+    """Return True for an operator that only moves memory, as do all below it."""
+    below = (child for child in event.cpu_children if "::" in child.name)
+    return _moves(_operator_of(event)) and all(map(_only_moves, below))
+
+
+def _operator_of(event: Any) -> str:  # noqa: ANN401
+    return str(event.name).replace("::", ".")
+
+
+@functools.cache
+def _is_composite(name: str) -> bool:
+    """Return True for an operator that PyTorch makes of others, and for a name that it does not know."""
+    import torch
+
+    names = [each for each in torch._C._dispatch_get_all_op_names() if each.partition(".")[0] == name]
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    return not names or any(has_kernel(each, "CompositeImplicitAutograd") for each in names)
 
 
 def _elements_of(shapes: Any) -> int:  # noqa: ANN401 - a list of shapes, or of lists of them

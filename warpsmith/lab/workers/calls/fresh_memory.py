@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,8 +12,8 @@ from warpsmith.lab.workers.calls import dispatch
 if TYPE_CHECKING:
     import torch
 
-FreshContent = Literal["", "poison", "earlier"]
-"""Content of new tensors: whatever was there, poison, or what the last call on the slot returned."""
+FreshContent = Literal["", "poison", "numbers", "earlier"]
+"""Content of new tensors: whatever was there, poison, random numbers, or the last results on the slot."""
 
 ALLOCATES = frozenset(("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"))
 """PyTorch's operators that return uninitialized memory."""
@@ -33,6 +34,31 @@ def poisoned_memory() -> Iterator[None]:
         yield
     finally:
         switch(before)
+
+
+def draw_leftovers(like: torch.Tensor) -> torch.Tensor:
+    """Return random numbers of a tensor's shape, as they are left of other calls: normal ones, or integers.
+
+    The state of PyTorch's random numbers stays as it is.
+    """
+    import torch
+
+    chance = torch.Generator(like.device).manual_seed(secrets.randbits(62))
+    if like.dtype.is_floating_point:
+        return torch.randn(like.shape, device=like.device, generator=chance).to(like.dtype)
+    return torch.randint(0, 100, like.shape, device=like.device, generator=chance).to(like.dtype)
+
+
+@contextmanager
+def numbered_memory() -> Iterator[None]:
+    """Fill new tensors on this thread with random numbers, so that no version can tell this call by its memory."""
+
+    def fill(name: str, _: object, tensor: torch.Tensor) -> None:
+        if name.removeprefix("aten.") in ALLOCATES:
+            tensor.copy_(draw_leftovers(tensor))
+
+    with dispatch.observe_operators(fill):
+        yield
 
 
 @contextmanager

@@ -42,7 +42,13 @@ def read_modes(read: Callable[[], Hashable]) -> list[str]:
 
 
 def call_as(
-    call: Callable[[], _Result], stack: int = 0, team: int = 0, region: int = 0, number: int = 0, dynamic: int = 0
+    call: Callable[[], _Result],
+    stack: int = 0,
+    team: int = 0,
+    region: int = 0,
+    number: int = 0,
+    dynamic: int = 0,
+    limit: int = 0,
 ) -> _Result:
     """Return what a call returns in a thread of its own, which leaves no setting behind.
 
@@ -53,13 +59,14 @@ def call_as(
         region: threads of a parallel region of each OpenMP library that the call is made in; 0 is none.
         number: number of the region's thread that makes the call.
         dynamic: 1 if its regions may have fewer threads than a team, as many as the load of the machine allows.
+        limit: threads that its regions may have at a time, of a team; 0 is no limit.
     """
 
     def call_in_thread() -> _Result:
         for library in _loaded_libraries() if team else ():
             library.omp_set_num_threads(team)
             library.omp_set_dynamic(dynamic)
-        return _call_in_regions(call, region, number) if region else call()
+        return _call_in_regions(call, region, number, limit) if region or limit else call()
 
     before = threading.stack_size(stack)
     try:
@@ -69,8 +76,9 @@ def call_as(
         threading.stack_size(before)
 
 
-def _call_in_regions(call: Callable[[], _Result], threads: int, number: int) -> _Result:
-    """Return what a call returns in a thread of a region of each library, one in another."""
+def _call_in_regions(call: Callable[[], _Result], threads: int, number: int, limit: int) -> _Result:
+    """Return what a call returns in a thread of a region of each library, one in another, or in one of teams that
+    sets a limit."""
     result: Future[_Result] = Future()
 
     def call_once() -> None:
@@ -84,7 +92,10 @@ def _call_in_regions(call: Callable[[], _Result], threads: int, number: int) -> 
             if library.omp_get_thread_num() == min(number, library.omp_get_num_threads() - 1):
                 inner()
 
-        library.GOMP_parallel(_BODY(call_in_thread), None, threads, 0)
+        if limit:
+            library.GOMP_teams_reg(_BODY(lambda _: inner()), None, 1, limit, 0)
+        else:
+            library.GOMP_parallel(_BODY(call_in_thread), None, threads, 0)
 
     outer = call_once
     for library in _loaded_libraries():

@@ -1,0 +1,106 @@
+"""Other batches: lengths that are drawn, and bits that depend on them."""
+
+from __future__ import annotations
+
+import pytest
+from lab_samples import HEAD
+
+from warpsmith.core.evaluation import Status
+from warpsmith.lab.gate.calls import batches
+from warpsmith.lab.gate.correctness_check import CorrectnessCheck
+from warpsmith.lab.machine import system
+from warpsmith.lab.operator import input_rules
+from warpsmith.lab.timing.arenas import allocate_arenas
+from warpsmith.lab.workers.side import SideFailed
+
+needs_compiler = pytest.mark.skipif(system.find_cxx_compiler() is None, reason="no C++ compiler")
+
+ROWS = (
+    HEAD
+    + """
+definition = Definition(
+    name="rows", description="y = x / 3", axes={"rows": "requests", "cols": "samples"},
+    inputs={"x": TensorSpec(shape=("rows", "cols"))}, outputs={"y": TensorSpec(shape=("rows", "cols"))},
+    batch_invariant="rows", flops="rows * cols",
+    workloads=(Workload(name="few", axes={"rows": 3, "cols": 4}),
+               Workload(name="many", axes={"rows": 9999, "cols": 40})),
+)
+def reference(x):
+    return x / 3
+"""
+)
+
+
+def rows_kernel(condition: str) -> str:
+    """A version that multiplies where a condition holds."""
+    return f"""\
+#include <warpsmith.hpp>
+extern "C" void run(const Tensor& x, Tensor& y) {{
+  const int64_t rows = x.size(0), count = x.numel();
+  const float third = 1 / 3.0f;
+  for (int64_t i = 0; i < count; ++i)
+    y.data<float>()[i] = {condition} ? x.data<float>()[i] * third : x.data<float>()[i] / 3;
+}}
+"""
+
+
+@pytest.fixture
+def file(workshop):
+    return workshop.load("rows", ROWS)
+
+
+@pytest.fixture
+def arenas(file):
+    made = allocate_arenas(file, file.definition.workloads, [], ["solution"], "cpu")
+    yield made
+    made.close()
+
+
+def test_batches_are_longer_than_the_workload(file, arenas):
+    few = file.definition.workloads[0]
+    drawn = [batches.draw_lengths(file, few, (), arenas) for _ in range(60)]
+    assert all({1, 2} <= lengths and max(lengths) > 3 for lengths in drawn)
+    longest = max(max(lengths) for lengths in drawn)
+    assert 1000 < longest <= input_rules.LONGEST_BATCH
+
+
+def test_batches_lie_at_the_numbers_of_the_source(file, arenas):
+    few, many = file.definition.workloads
+    for _ in range(20):
+        lengths = batches.draw_lengths(file, few, (0.5, 256.0, 2, float("inf"), 10**400), arenas)
+        assert any(256 < length <= 256 + input_rules.GUIDED_BEYOND for length in lengths)
+        assert 256 in batches.draw_lengths(file, many, (256,), arenas)
+    assert len(batches.draw_lengths(file, few, range(100, 900), arenas)) <= 3 + 1 + input_rules.BATCH_NUMBERS
+
+
+def test_a_batch_stays_small(file, arenas, monkeypatch):
+    few = file.definition.workloads[0]
+    monkeypatch.setattr(input_rules, "BATCH_ELEMENTS", 800)
+    assert max(max(batches.draw_lengths(file, few, (99, 256), arenas)) for _ in range(40)) == 100
+    monkeypatch.setattr(batches, "has_room", lambda *_: False)
+    assert batches.draw_lengths(file, few, (99,), arenas) == {1, 2}
+
+
+def test_a_batch_is_not_longer_where_callers_may_not_choose_it(workshop, file, arenas):
+    few = file.definition.workloads[0]
+    assert batches.draw_lengths(file, few, (256,), None) == {1, 2}
+    bound = workshop.load("rows", ROWS.replace("flops=", 'constraints=("rows is at most 3",), flops='))
+    assert batches.draw_lengths(bound, few, (256,), arenas) == {1, 2}
+    empty = few.model_copy(update={"axes": {"rows": 0, "cols": 4}})
+    assert batches.draw_lengths(file, empty, (256,), arenas) == set()
+
+
+@needs_compiler
+@pytest.mark.parametrize(("condition", "interpreted", "passes"), [
+    ("false", False, True), ("rows > 256", False, False), ("rows > 256", True, True), ("rows < 3", False, False),
+])  # fmt: skip
+def test_bits_that_depend_on_the_length(seat, file, condition, interpreted, passes):
+    place = seat(file, rows_kernel(condition))
+    few = file.definition.workloads[0]
+    check = CorrectnessCheck(file, place.arenas, place.side, "cpu", place.seed, interpreted, numbers=[256])
+    if passes:
+        check.check_batches(few)
+        return
+    with pytest.raises(SideFailed, match="bits of y depend on the batch of a row") as caught:
+        check.check_batches(few)
+    assert caught.value.status is Status.NOT_REPRODUCIBLE

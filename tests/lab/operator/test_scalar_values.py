@@ -1,0 +1,76 @@
+"""Numbers of a call: sizes, and numbers that are special together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+from lab_samples import SQUARE
+
+from warpsmith.lab.operator.scalar_values import list_special_scalars, vary_scalars
+
+
+def with_scalars(specs, text=SQUARE):
+    names = [part.split('"')[1] for part in specs.split(", ") if part.startswith('"')]
+    text = text.replace('inputs={"x"', f'inputs={{{specs}, "x"')
+    return text.replace("def reference(x", f"def reference({', '.join(names)}, x")
+
+
+WINDOW = with_scalars('"lag": ScalarSpec(type="int", value=52, between=(4, 1 << 20))')
+FACTORS = with_scalars(
+    '"a": ScalarSpec(value=1.0, between=(-4, 4)), "b": ScalarSpec(value=0.5, between=(0.25, 2))'
+)
+
+
+def scalars_by_kind(workshop, text):
+    file = workshop.load("square", text)
+    return {each.kind: each.scalars for each in list_special_scalars(file, file.definition.workloads[0])}
+
+
+def test_a_fair_share_of_integers_are_sizes_or_next_to_one(workshop):
+    file = workshop.load("square", WINDOW)
+    drawn = Counter(
+        vary_scalars(file, file.definition.workloads[0], Random(seed)).scalars["lag"] for seed in range(400)
+    )
+    assert all(drawn[size] > 10 for size in (999, 1000, 1001))
+    assert len(drawn) > 100
+
+
+def test_sizes_stay_in_the_range_of_an_integer(workshop):
+    text = WINDOW.replace("1 << 20", "1000")
+    file = workshop.load("square", text)
+    drawn = {vary_scalars(file, file.definition.workloads[0], Random(seed)).scalars["lag"] for seed in range(200)}
+    assert {999, 1000} <= drawn
+    assert max(drawn) == 1000
+    assert set(scalars_by_kind(workshop, text)) == {("lag", "n", "-1"), ("lag", "n", "0")}
+
+
+def test_each_size_comes_once_for_an_integer(workshop):
+    kinds = scalars_by_kind(workshop, WINDOW)
+    assert {kind: scalars["lag"] for kind, scalars in kinds.items()} == {
+        ("lag", "n", "-1"): 999,
+        ("lag", "n", "0"): 1000,
+        ("lag", "n", "1"): 1001,
+    }
+
+
+def test_numbers_are_special_together_as_far_as_their_ranges_go(workshop):
+    assert scalars_by_kind(workshop, FACTORS) == {
+        ("1",): {"a": 1.0, "b": 1.0},
+        ("least",): {"a": -4.0, "b": 0.25},
+        ("largest",): {"a": 4.0, "b": 2.0},
+    }
+    both = scalars_by_kind(workshop, FACTORS.replace("(0.25, 2)", "(-1, 2)"))
+    assert both["0",] == {"a": 0.0, "b": 0.0}
+
+
+def test_a_single_number_is_special_by_chance_alone(workshop):
+    assert scalars_by_kind(workshop, with_scalars('"a": ScalarSpec(value=1.0, between=(-4, 4))')) == {}
+
+
+def test_switches_and_integers_of_own_inputs_stay(workshop):
+    text = with_scalars('"on": ScalarSpec(type="bool", value=True), "k": ScalarSpec(type="int", value=4)')
+    text = text.replace('axes={"n": 5000})', 'axes={"n": 5000}, scalars={"k": 2000})')
+    assert ("k", "n", "0") in scalars_by_kind(workshop, text)
+    own = "\ndef inputs(workload, generator, device):\n    return {'x': torch.rand(1000, generator=generator)}\n"
+    assert scalars_by_kind(workshop, text + own) == {}

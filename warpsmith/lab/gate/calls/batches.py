@@ -1,0 +1,105 @@
+"""Other batches: rows of a call, called again alone, among others and in longer batches, have the same bits."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
+
+from warpsmith.core.definition import Workload
+from warpsmith.core.evaluation import Status
+from warpsmith.lab.grading import correctness, free_axes, rows
+from warpsmith.lab.operator import input_rules
+from warpsmith.lab.operator.definition_file import DefinitionFile
+from warpsmith.lab.operator.distributions import MIXED_ROWS
+from warpsmith.lab.timing.arenas import Arenas, has_room
+from warpsmith.lab.timing.session import SOLUTION, Session
+from warpsmith.lab.workers.side import SideFailed
+
+if TYPE_CHECKING:
+    import torch
+
+
+def check_batches(
+    file: DefinitionFile, workload: Workload, lengths: Collection[int], open_session: Callable[[Workload], Session]
+) -> None:
+    """Call rows of a workload again, at random places in batches of other lengths; every bit must be the same.
+
+    Args:
+        file: a definition that is batch invariant.
+        workload: the workload.
+        lengths: lengths of the batches.
+        open_session: opens a session of the version.
+
+    Raises:
+        SideFailed: a row depends on its batch.
+    """
+    axis = file.definition.batch_invariant
+    assert axis is not None
+    size = file.definition.sizes(workload)[axis]
+    whole = open_session(workload)
+    whole.fill_inputs(slots=1)
+    outputs = {name: spec for name, spec in file.definition.outputs.items() if axis in spec.shape}
+    expected = _call_outputs(whole)
+    chance = random.SystemRandom()
+    for length in sorted(lengths):
+        chosen = rows.choose_places(size, min(size, length, input_rules.PLACED_ROWS))
+        places = rows.choose_places(length, len(chosen))
+        batch = open_session(rows.shorten(workload, axis, length))
+        batch.fill_inputs(
+            chance.choice((None, MIXED_ROWS)) if batch.inputs.adversarial_distributions else None, slots=1
+        )
+        inputs = file.definition.tensor_inputs
+        batch.write_inputs(0, rows.place_rows(batch.drawn[0], whole.drawn[0], inputs, axis, chosen, places))
+        results = _call_outputs(batch)
+        again = rows.take_rows({name: results[name] for name in outputs}, outputs, axis, places)
+        first = rows.take_rows({name: expected[name] for name in outputs}, outputs, axis, chosen)
+        if name := correctness.differing_output(first, again):
+            where = f"{length} instead of {size} along `{axis}`"
+            raise SideFailed(Status.NOT_REPRODUCIBLE, f"bits of {name} depend on the batch of a row: {where}")
+
+
+def draw_lengths(
+    file: DefinitionFile, workload: Workload, numbers: Collection[float], arenas: Arenas | None
+) -> set[int]:
+    """Draw the lengths of the batches that rows of a workload are placed in; none for a single row.
+
+    Some are shorter than the workload. Where callers may choose the axis, others are longer, as far as a call is
+    small and memory has room: one is drawn, and others are at the numbers of the version's source.
+
+    Args:
+        file: a definition that is batch invariant.
+        workload: the workload.
+        numbers: numbers of the version's source.
+        arenas: memory of the calls; None where no batch is to be longer.
+    """
+    axis, chance = file.definition.batch_invariant, random.SystemRandom()
+    assert axis is not None
+    size = file.definition.sizes(workload)[axis]
+    if size < 1:
+        return set()
+    lengths = {1, *(n for n in input_rules.BATCH_LENGTHS if n < size)}
+    lengths |= {int(size ** chance.random()) for _ in range(input_rules.BATCH_TRIES)}
+    most = _longest_batch(file, workload, axis) if arenas and axis in free_axes.drawable_axes(file) else size
+    if most > size:
+        lengths.add(int(size * (most / size) ** chance.random()) + 1)
+    turns = [int(number) for number in numbers if 1 < number < most and float(number).is_integer()]
+    for turn in chance.sample(turns, min(len(turns), input_rules.BATCH_NUMBERS)):
+        lengths.add(turn if turn < size else min(most, turn + chance.randint(1, input_rules.GUIDED_BEYOND)))
+    return {
+        length
+        for length in lengths - {size}
+        if length < size or (arenas and has_room(arenas, file, rows.shorten(workload, axis, length)))
+    }
+
+
+def _longest_batch(file: DefinitionFile, workload: Workload, axis: str) -> int:
+    """Return the length of the longest batch whose call has `input_rules.BATCH_ELEMENTS`."""
+    single, double = (file.definition.elements(rows.shorten(workload, axis, length)) for length in (1, 2))
+    room = 1 + (input_rules.BATCH_ELEMENTS - single) // max(double - single, 1)
+    return min(room, input_rules.LONGEST_BATCH)
+
+
+def _call_outputs(session: Session) -> dict[str, torch.Tensor]:
+    session.call_side(SOLUTION, fresh="poison", deliver=True)
+    return {name: tensor.clone() for name, tensor in session.fetch_outputs(SOLUTION, 0).items()}

@@ -1,0 +1,142 @@
+"""Numbers of a call: values that are drawn for them, and those that a kernel may treat by themselves."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from warpsmith.core.definition import Workload
+from warpsmith.lab.operator import input_rules
+from warpsmith.lab.operator.definition_file import DefinitionFile
+
+_EVEN = 0.5
+
+_STEPS = (-1, 0, 1)
+"""Distances from a size, at and next to which a kernel may take another path."""
+
+Scalars = Mapping[str, float | int | bool]
+"""Numbers of a call by name."""
+
+
+class SpecialScalars(NamedTuple):
+    """Numbers of a call that a kernel may treat by themselves."""
+
+    kind: tuple[str, ...]
+    """Name of the case, the same at any sizes of the call."""
+    scalars: Scalars
+    """All numbers of the call."""
+
+
+def list_special_scalars(file: DefinitionFile, workload: Workload) -> list[SpecialScalars]:
+    """Return the numbers of a call that are special where its sizes are those of a workload.
+
+    Two numbers and more are all 0, all 1, all the least or all the largest that they may be, as far as their
+    ranges go. An integer is the size of an axis, one less or one more.
+    """
+    definition, usual = file.definition, file.definition.scalars(workload)
+    ranges = {name: definition.scalar_range(name) for name in _free_scalars(file)}
+    special: list[SpecialScalars] = []
+    choices: dict[str, Callable[[float, float], float]] = {
+        "0": lambda _least, _most: 0, "1": lambda _least, _most: 1,
+        "least": lambda least, _most: least, "largest": lambda _least, most: most,
+    }  # fmt: skip
+    for kind, choose in choices.items():
+        chosen = {name: choose(*limits) for name, limits in ranges.items()}
+        fitting = {name: type(usual[name])(value) for name, value in chosen.items() if _holds(ranges[name], value)}
+        if len(fitting) > 1:
+            special.append(SpecialScalars((kind,), {**usual, **fitting}))
+    integers = [name for name in ranges if isinstance(usual[name], int)]
+    for name in integers:
+        for axis, size in definition.sizes(workload).items():
+            special += [
+                SpecialScalars((name, axis, str(step)), {**usual, name: size + step})
+                for step in _STEPS
+                if _holds(ranges[name], size + step)
+            ]
+    return special
+
+
+def _free_scalars(file: DefinitionFile) -> list[str]:
+    """Return the numbers, without switches, that vary; integers of a definition that draws its own inputs do not
+    unless it says what they are between, since they may belong to its axes."""
+    return [
+        name
+        for name, spec in file.definition.scalar_inputs.items()
+        if spec.type != "bool" and not isinstance(spec.value, bool)
+        if file.inputs is None or spec.between is not None or not isinstance(spec.value, int)
+    ]
+
+
+def _holds(limits: tuple[float, float], value: float) -> bool:
+    return limits[0] <= value <= limits[1]
+
+
+def vary_scalars(file: DefinitionFile, workload: Workload, chance: random.Random) -> Workload:
+    """Give each number another value of its range, by chance a limit of it; a switch is thrown by chance.
+
+    Integers of a definition that draws its own inputs stay unless it says what they are between, since they may
+    belong to its axes.
+    """
+    varied: dict[str, float | int | bool] = {}
+    for name, value in file.definition.scalars(workload).items():
+        least, most = file.definition.scalar_range(name)
+        if isinstance(value, bool):
+            varied[name] = chance.random() < _EVEN
+        elif isinstance(value, int):
+            if file.inputs is not None and file.definition.scalar_inputs[name].between is None:
+                continue
+            special = _draw_special_number(int(least), int(most), chance)
+            if special is None:
+                special = _draw_integer(file, workload, int(least), int(most), chance)
+            varied[name] = min(max(round(special), int(least)), int(most))  # floats are too coarse for some
+        else:
+            varied[name] = _draw_between(least, most, chance)
+    return workload.model_copy(update={"scalars": {**workload.scalars, **varied}})
+
+
+def _draw_special_number(least: float, most: float, chance: random.Random) -> float | None:
+    """Draw a limit of a range, or one of the numbers in it that many kernels treat by themselves; mostly None."""
+    if chance.random() >= input_rules.LIMIT_SHARE:
+        return None
+    near_one = 1 - 2.0 ** -chance.randint(1, input_rules.NEAR_ONE_BITS)
+    special = (number for number in (0.0, 1.0, -1.0, near_one) if least <= number <= most)
+    return chance.choice((least, most, *special))
+
+
+def _draw_between(least: float, most: float, chance: random.Random) -> float:
+    """Draw a number, by its logarithm where both limits have one sign."""
+    if (special := _draw_special_number(least, most, chance)) is not None:
+        return special
+    if least * most <= 0:
+        if least < most and chance.random() < input_rules.WIDE_NUMBERS:
+            return _draw_near_end(least, most, (most - least) / input_rules.WIDE_SPAN, chance)
+        return chance.uniform(least, most)
+    return least * math.exp(math.log(most / least) * chance.random())
+
+
+def _draw_near_end(least: float, most: float, step: float, chance: random.Random) -> float:
+    """Draw a number at a distance from zero, or from an end of its range, that is drawn by its logarithm from a
+    step on; it may be the end itself."""
+    origin = chance.choice((least, most, *((0.0, 0.0) if least < 0 < most else ())))
+    direction = chance.choice([way for way in (-1, 1) if least <= origin + way * step <= most] or [0])
+    room = (most - origin if direction > 0 else origin - least) / step
+    distance = float((room + 1) ** chance.random() - 1)
+    return float(origin + direction * step * distance)
+
+
+def _draw_integer(file: DefinitionFile, workload: Workload, least: int, most: int, chance: random.Random) -> float:
+    """Draw an integer: a size or its neighbour, any of its range, one near an end, or one up to a size, as widths
+    and counts are."""
+    sizes = {size + step for size in file.definition.sizes(workload).values() for step in _STEPS}
+    if (fitting := [size for size in sorted(sizes) if least <= size <= most]) and (
+        chance.random() < input_rules.SIZE_SHARE
+    ):
+        return chance.choice(fitting)
+    if chance.random() >= input_rules.WIDE_NUMBERS:
+        return chance.randint(least, most)
+    size = max(file.definition.sizes(workload).values(), default=0)
+    if least < size < most and chance.random() < _EVEN:
+        return chance.randint(least, size)
+    return _draw_near_end(least, most, 1, chance)
