@@ -347,7 +347,7 @@ def test_an_acceptance_names_the_largest_loss_that_is_not_excluded(b, said):
 def test_a_gain_of_the_median_alone_does_not_count(speedup, exhausted):
     accepted = decision.accept_without_rival()
     provisional = ProvisionalDecision(True, accepted, needs_confirmation=True)
-    held = decision.hold_against_mean(provisional, speedup, 0.02, exhausted)
+    held = decision.hold_against_mean(provisional, 1.0, speedup, 0.02, exhausted)
     if speedup > 0.98:
         assert held is provisional
         return
@@ -358,7 +358,6 @@ def test_a_gain_of_the_median_alone_does_not_count(speedup, exhausted):
 
 @pytest.mark.parametrize(("median", "mean", "holds"), [(4.0, 1.9, False), (4.0, 2.1, True), (1.03, 1.0, True)])
 def test_half_of_a_gain_must_be_in_the_mean(median, mean, holds):
-    accepted = decision.accept_without_rival()
-    provisional = ProvisionalDecision(True, accepted, aggregate(median, median, median, median))
-    held = decision.hold_against_mean(provisional, mean, 0.02, exhausted=True)
+    provisional = ProvisionalDecision(True, decision.accept_without_rival())
+    held = decision.hold_against_mean(provisional, median, mean, 0.02, exhausted=True)
     assert (held is provisional) == holds

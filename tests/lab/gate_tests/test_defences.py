@@ -21,7 +21,7 @@ from lab_samples import needs_early_start
 from opened_walls import OPENED
 from workshop import Workshop
 
-from warpsmith.core import trust
+from warpsmith.core import gate_rules, trust
 from warpsmith.core.campaign import Thresholds
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Evaluation, Verdict
@@ -197,14 +197,16 @@ SHAPES = (
     without(shapes, "draw_middle_workload", lambda *_, **__: None),
     without(shapes, "draw_larger_workload", lambda *_, **__: None),
     without(shapes, "draw_far_workloads", lambda *_, **__: []),
+    without(Probes, "_call_on_views"),
 )
-"""Draws and counters that are switched off with each defence, because they find many attacks too."""
+"""Draws, calls and counters that are switched off with each defence, because they find many attacks too."""
 NEAR = without(odd, "draw_near_workloads", lambda *_, **__: [])
 NO_LOADERS = tuple(rule for rule in lint._REFUSALS if rule[0] is not lint._LOADER)
 
 _CORES_OF_A_WATCHER = 3
 CALLERS = without(OtherCallers, "check")
 """Inputs in pages of their own end with a call, and a version that still looks at them ends too."""
+PAGES = without(OtherCallers, "check_pages")
 CONDITIONS = without(
     judge.conditions, "check_conditions", lambda *_: Check(name="other conditions", ran=False, how="off")
 )
@@ -237,7 +239,8 @@ DEFENCES: dict[str, Defence] = {
         "segment_sum/cpp/attack_far_write.cpp", (without(arena.Arena, "guards_are_intact", lambda *_: True),)
     ),
     "guards of NaN": Defence(
-        "rmsnorm/cpp/attack_masks_by_zero.cpp", (without(slots, "NAN_PATTERN", arena.GUARD_PATTERN), CALLERS)
+        "rmsnorm/cpp/attack_masks_by_zero.cpp",
+        (without(slots, "NAN_PATTERN", arena.GUARD_PATTERN), CALLERS, PAGES),
     ),
     "inputs compared": Defence(
         "rmsnorm/cpp/attack_scales_in_place.cpp",
@@ -246,6 +249,7 @@ DEFENCES: dict[str, Defence] = {
             without(correctness_check, "list_layouts", lambda *_: ("contiguous",)),
             without(correctness_check, "list_dense_layouts", lambda *_: ("contiguous",)),
             CALLERS,
+            PAGES,
         ),
     ),
     "fresh inputs": Defence(
@@ -317,7 +321,10 @@ DEFENCES: dict[str, Defence] = {
     "one tensor as two inputs": Defence(
         "distance/cpp/attack_same_tensor.cpp", (without(CorrectnessCheck, "_check_aliased"),)
     ),
-    "repeat": Defence("softmax/cpp/attack_poison_sniffer.cpp", (without(CorrectnessCheck, "_check_repeat"),)),
+    "repeat": Defence(
+        "softmax/cpp/attack_poison_sniffer.cpp",
+        (without(CorrectnessCheck, "_check_repeat"), without(gate_rules, "NUMBERS_SHARE", 0)),
+    ),
     "inputs that arrive late": Defence(
         "softmax/triton/attack_early_start.py", (without(LateCalls, "calls", lambda *_: ()),)
     ),
@@ -364,12 +371,17 @@ DEFENCES: dict[str, Defence] = {
             SUCCESSION,
         ),
     ),
-    "own kernels": Defence("argmax/triton/attack_library_thread.py", (without(Probes, "_suppress_kernels"),)),
+    "own kernels": Defence(
+        "argmax/triton/attack_library_thread.py",
+        (without(Probes, "_suppress_kernels"), without(Probes, "_record_library_calls")),
+    ),
     "library calls": Defence(
         "softmax/triton/attack_copied_library.py", (without(Probes, "_record_library_calls"),)
     ),
     "kept results by time": Defence(
-        "softmax/cpp/attack_content_memo.cpp", (without(Probes, "_time_repeats"), CONDITIONS), timed=True
+        "softmax/cpp/attack_content_memo.cpp",
+        (without(Probes, "_time_repeats"), CONDITIONS),
+        timed=True,
     ),
     "bounded memory": Defence("matmul/cpp/attack_unbounded_packs.cpp", (without(Probes, "_bound_memory"),)),
     "processes left": Defence("argmax/cpp/attack_daemon.cpp", (without(Side, "descendants", lambda _: []),)),

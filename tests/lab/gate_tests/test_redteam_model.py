@@ -134,3 +134,6 @@ def test_a_wrong_result_by_another_name_is_as_expected():
     said = found.header.model_copy(update={"status": ("INCORRECT_NUMERICAL",)})
     assert not found.model_copy(update={"header": said, "status": "CACHED_RESULT"}).deviates
     assert found.model_copy(update={"header": said, "status": "TIMEOUT"}).deviates
+    ended = {"header": said, "status": "RUNTIME_ERROR"}
+    assert found.model_copy(update=ended).deviates
+    assert not found.model_copy(update={**ended, "message": "the worker was killed by SIGSEGV"}).deviates

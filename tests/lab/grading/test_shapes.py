@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from random import Random
 
 from lab_samples import SQUARE
 
@@ -163,31 +162,6 @@ def test_what_is_counted_goes_beyond_what_a_float_counts(workshop):
     assert 0.95 * far.axes["n"] > 1 << 24
     (whole,) = shapes.draw_far_workloads(workshop.load("square", SQUARE), counted.definition.workloads)
     assert whole.axes["n"] in range(*input_rules.FAR_LENGTHS)
-
-
-def test_some_shares_are_near_one():
-    near = {shapes._draw_special_number(0.05, 1.0, Random(seed)) for seed in range(400)} - {None, 0.05, 1.0}
-    assert len(near) == input_rules.NEAR_ONE_BITS
-    assert max(near) == 1 - 2.0**-input_rules.NEAR_ONE_BITS
-
-
-def test_wide_numbers_are_drawn_near_their_ends_and_zero(workshop):
-    text = SQUARE.replace(
-        'inputs={"x": TensorSpec(shape=("n",))}',
-        'inputs={"x": TensorSpec(shape=("n",)), "w": ScalarSpec(type="int", value=64, between=(1, 1 << 20)), '
-        '"s": ScalarSpec(value=0.5, between=(-4, 4)), '
-        '"big": ScalarSpec(type="int", value=1, between=(0, 1 << 62))}',
-    ).replace("def reference(x)", "def reference(x, w, s, big)")
-    file = workshop.load("square", text)
-    drawn = [shapes.vary_scalars(file, file.definition.workloads[0]).scalars for _ in range(400)]
-    widths, factors = [each["w"] for each in drawn], [each["s"] for each in drawn]
-    assert 1 <= min(widths) <= max(widths) <= 1 << 20
-    assert sum(1 < width < 1000 for width in widths) > 30
-    assert sum((1 << 20) - 1000 < width < 1 << 20 for width in widths) > 5
-    assert sum(width > 2000 for width in widths) > 150
-    assert -4 <= min(factors) <= max(factors) <= 4
-    assert sum(0 < abs(factor) < 0.01 for factor in factors) > 15
-    assert all(0 <= each["big"] <= 1 << 62 for each in drawn)
 
 
 def test_a_size_in_the_middle_is_neither_small_nor_declared():

@@ -55,6 +55,8 @@ def test_what_distinguishes_the_distributions(drawer):
     assert rows.max() / rows.min() > 500
     assert 0.03 < (drawn["sparse"] != 0).float().mean() < 0.07
     assert ((drawn["one_hot"] != 0).sum(-1) == 1).all()
+    assert drawn["ones"].unique().tolist() == [0, 1]
+    assert 0.75 < drawn["ones"].mean() < 0.85
     tied = drawn["near_tie"]
     assert ((tied.amax(-1) - tied.amin(-1)).abs() / tied[:, 0].abs()).min() > 2**-24
     assert ((tied.amax(-1) - tied.amin(-1)).abs() / tied[:, 0].abs()).max() < 12 * 2**-23

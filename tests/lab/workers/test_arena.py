@@ -251,3 +251,17 @@ def test_the_widest_layout_has_room_for_every_draw():
 def test_the_first_tensor_begins_anywhere_in_a_page():
     begins = {Layout(begin_step=512).add((3,), "float32").offset % arena.PAGE for _ in range(200)}
     assert begins == set(range(0, arena.PAGE, 512))
+
+
+def test_room_is_enough_wherever_the_first_tensor_begins():
+    """Another layout of the same tensors fits in an arena that one of them gave the size."""
+
+    def lay_out() -> Layout:
+        layout = Layout()
+        layout.add((3, 5), "float32")
+        return layout
+
+    room = lay_out().room
+    sizes = {lay_out().size for _ in range(200)}
+    assert len(sizes) > 1
+    assert max(sizes) <= room

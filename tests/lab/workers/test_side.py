@@ -215,9 +215,11 @@ def test_every_fill_is_fresh_and_poisons_the_outputs(bench, unruly):
 def test_workers_get_no_secrets(monkeypatch):
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a secret")
     monkeypatch.setenv("TRITON_INTERPRET", "1")
-    assert "ANTHROPIC_API_KEY" not in worker_host._environment(False)
-    assert "TRITON_INTERPRET" not in worker_host._environment(False)
-    assert worker_host._environment(True)["TRITON_INTERPRET"] == "1"
+    for steady in (True, False):
+        compiled, interpreted = (worker_host._environment(interpret, steady) for interpret in (False, True))
+        assert "ANTHROPIC_API_KEY" not in compiled
+        assert "TRITON_INTERPRET" not in compiled
+        assert interpreted["TRITON_INTERPRET"] == "1"
 
 
 def test_a_worker_cannot_replace_its_log(alone):

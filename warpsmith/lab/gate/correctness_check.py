@@ -25,7 +25,7 @@ from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.instrumented.counted_build import COUNTED, UnrunLines
 from warpsmith.lab.operator import input_rules, scalar_values
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.operator.distributions import ALONE, FINITE, RELATED_INPUTS
+from warpsmith.lab.operator.distributions import ALONE, FINITE, HUGE, RELATED_INPUTS
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.lab.timing.arenas import CHECKED_SLOTS, Arenas, list_dense_layouts, list_layouts
 from warpsmith.lab.timing.session import SOLUTION, Session
@@ -418,7 +418,8 @@ class CorrectnessCheck:
     def _grade_distribution(self, session: Session, distribution: str) -> Grade | None:
         """Return the grade of a call on inputs of a distribution, drawn again after a near miss.
 
-        None where masks, or numbers near the ends of a type, leave an infinite result at two draws.
+        None where masks, or numbers near the ends of a type, leave an infinite result at two draws; and where an
+        honest version may lose the others to infinite parts, and has finite ones where they must be.
         """
         grade, infinite = None, 0
         for _ in range(gate_rules.DRAW_TRIES):
@@ -431,7 +432,8 @@ class CorrectnessCheck:
             grade = session.call_and_grade(SOLUTION)
             if not grade.near_miss:
                 break
-        if grade and distribution in ALONE and grade.status is Status.INCORRECT_NUMERICAL:
+        loses = distribution in ALONE or (distribution == HUGE and not session.truth(0).is_finite)
+        if grade and loses and grade.status is Status.INCORRECT_NUMERICAL:
             return None if session.has_right_special_values(SOLUTION) else grade
         return grade
 

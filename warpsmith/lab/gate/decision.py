@@ -235,7 +235,7 @@ def hold_against_twin(decision: Decision, first: ProvisionalDecision, difference
 
 
 def hold_against_mean(
-    provisional: ProvisionalDecision, speedup: float, floor: float, exhausted: bool
+    provisional: ProvisionalDecision, median: float, mean: float, floor: float, exhausted: bool
 ) -> ProvisionalDecision:
     """Return the decision, rolled back if a version is accepted by its median calls and gains little in the mean.
 
@@ -243,16 +243,16 @@ def hold_against_mean(
     logarithms and within the noise floor.
 
     Args:
-        provisional: decision by the medians.
-        speedup: geometric mean over the workloads of the ratios of trimmed means, best over candidate.
+        provisional: decision by the medians of times, or of joules.
+        median: geometric mean over the workloads of the ratios of median times, best over candidate.
+        mean: the same of trimmed means.
         floor: noise floor.
         exhausted: True if timing is not repeated any more; else it is, since load makes single calls slow.
     """
     verdict = provisional.decision
-    median = provisional.aggregate.speedup if provisional.aggregate else 1.0
-    if not verdict.verdict.accepted or speedup >= sqrt(max(median, 1.0)) * (1 - floor):
+    if not verdict.verdict.accepted or mean >= sqrt(max(median, 1.0)) * (1 - floor):
         return provisional
-    reason = f"{verdict.reason}; but in the mean of all calls {speedup - 1:+.1%}"
+    reason = f"{verdict.reason}; but in the mean of all calls {mean - 1:+.1%}"
     changes = {"verdict": Verdict.ROLLBACK, "reason": reason[:600], "ambiguous": exhausted}
     return provisional._replace(
         settled=exhausted, decision=verdict.model_copy(update=changes), needs_confirmation=False

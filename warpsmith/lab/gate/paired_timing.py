@@ -151,7 +151,9 @@ class PairedTiming:
             for name, s in self.samples.items()
         )
         exhausted = repeats >= thresholds.max_repeats
-        return decision.hold_against_mean(provisional, exp(mean), noise_floor(measurement), exhausted)
+        return decision.hold_against_mean(
+            provisional, against.speedup, exp(mean), noise_floor(measurement), exhausted
+        )
 
     def notes(self, measurement: Measurement) -> list[str]:
         """List what a reader of the times must know."""

@@ -117,6 +117,8 @@ class CaseOutcome(StrEnum):
 _WRONG_RESULT = {Status.INCORRECT_NUMERICAL, Status.CACHED_RESULT, Status.NOT_REPRODUCIBLE}
 """Equivalent statuses: which of them a wrong result gets depends on the call that shows it first, and inputs are
 random."""
+_CRASH = "was killed by SIG"
+"""Words of a message about a worker that a signal ended: a wrong address may give a wrong result, or that."""
 
 
 class RedTeamResult(Model):
@@ -161,7 +163,7 @@ class RedTeamResult(Model):
             return False
         expected = set(self.header.status)
         if expected & _WRONG_RESULT:
-            expected |= _WRONG_RESULT
+            expected |= _WRONG_RESULT | ({Status.RUNTIME_ERROR} if _CRASH in self.message else set())
         return self.step not in self.header.caught or bool(expected and self.status not in expected)
 
 

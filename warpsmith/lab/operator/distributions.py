@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 ADVERSARIAL = (
     "large", "tiny", "shifted", "lowered", "constant", "scaled_rows", "sorted", "denormal", "sparse", "one_hot",
-    "near_tie", "wide", "heavy_end", "far", "huge", "repeated", "lowest",
+    "near_tie", "wide", "heavy_end", "far", "huge", "repeated", "lowest", "ones",
 )  # fmt: skip
 """Further distributions for correctness; one applies if the reference itself stays within its bound there."""
 
@@ -36,13 +36,16 @@ RELATED_INPUTS = "related_inputs"
 IN_RANGE = "in_range"
 """Distribution of a whole call: inputs with a declared range hold rows of few levels, at its ends or sorted."""
 
+HUGE = "huge"
+"""Distribution whose sums are within a type, but not all of its products."""
+
 ALONE = ("lowest",)
 """Distributions at the end of a type: one input of a call has them, since sums of two would overflow."""
 
 FINITE = (MASKED, MASKED_ALONG, IN_RANGE, *ALONE)
 """Distributions that count where all results are finite."""
 
-UNMIXED = ("denormal", "huge", *ALONE)
+UNMIXED = ("denormal", HUGE, *ALONE)
 """Distributions that are not mixed with others: intermediate results may be flushed to zero, or overflow."""
 
 DISTRIBUTIONS = ("normal", "uniform", MASKED, MASKED_ALONG, "nonfinite", *ADVERSARIAL, MIXED_ROWS)
@@ -71,6 +74,8 @@ def shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.G
         case "constant" if values.numel():  # every third is 1 or -1, as weights begin
             constants = (float(values.flatten()[0]), 1.0, -1.0)
             return torch.full_like(values, constants[max(0, int(torch.randint(6, (), **options)) - 3)])
+        case "ones":  # a mask of which samples may all be 1
+            return (torch.rand(values.shape, **options) >= input_rules.HOLES_SHARE).to(values.dtype)
         case "scaled_rows" if values.ndim:
             rows = (values.shape[0],) + (1,) * (values.ndim - 1)
             powers = torch.randint(

@@ -245,6 +245,9 @@ SENTINEL_ELEMENTS: Final = 16
 SPARSE_SHARE: Final = 0.05
 """Share of the values that the distribution `sparse` keeps. Chosen."""
 
+HOLES_SHARE: Final = 0.2
+"""Share of zeros in the distribution `ones`. Chosen."""
+
 NEAR_TIE_ULPS: Final = 4
 """Largest distance of a value of a `near_tie` row from the common value, in units in the last place. Chosen."""
 

@@ -79,13 +79,13 @@ def relate_input(source: torch.Tensor, own: torch.Tensor, generator: torch.Gener
             source, torch.arange(own.numel(), device=own.device).remainder_(source.numel()).view(own.shape)
         )
     match int(torch.randint(6, (), **options)):
-        case 0 | 1:
+        case 0:
             return source.clone()
-        case 2 if source.is_floating_point():
+        case 1 if source.is_floating_point():
             factors = input_rules.RELATED_FACTORS
             factor = factors[int(torch.randint(len(factors), (), **options))]
             return (computable(source) * factor).to(source.dtype)
-        case 3:
+        case 2:
             return _take(source, torch.randperm(source.numel(), **options).view(own.shape))
         case _:
             places = torch.rand(own.shape, **options) < input_rules.SPARSE_SHARE

@@ -283,7 +283,7 @@ class RankGroup:
         copy.write_bytes(content)
         sizes = [self._lay_out(shards.localize_definition(definition, each), each)[0] for each in workloads]
         self._arenas = [
-            (Arena(max(i.size for i, _ in sizes), "cpu"), Arena(max(o.size for _, o in sizes), "cpu"))
+            (Arena(max(i.room for i, _ in sizes), "cpu"), Arena(max(o.room for _, o in sizes), "cpu"))
             for _ in range(definition.ranks)
         ]
         for rank in range(definition.ranks):

@@ -143,7 +143,7 @@ class RankTimes:
             for name, sides in self.seconds.items()
         )
         exhausted = repeats >= thresholds.max_repeats
-        return decision.hold_against_mean(provisional, exp(mean), self.floor, exhausted)
+        return decision.hold_against_mean(provisional, aggregate.speedup, exp(mean), self.floor, exhausted)
 
 
 class _Deal:

@@ -13,7 +13,7 @@ from warpsmith.core import gate_rules
 from warpsmith.core.definition import Definition, TensorSpec, Workload
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.workers.arena import CONTIGUOUS, EXPANDED, PAGE, STRIDED, Arena, Layout, TensorPlacement
+from warpsmith.lab.workers.arena import CONTIGUOUS, EXPANDED, STRIDED, Arena, Layout, TensorPlacement
 
 MIXED = "mixed"
 """Layout of a call whose inputs have different ones."""
@@ -72,8 +72,8 @@ def allocate_arenas(
         )
         for workload in timed
     ]
-    input_bytes = max(inputs.size for inputs, _, _ in layouts) + PAGE  # another draw may begin later in its page
-    output_bytes = max(outputs.size for _, outputs, _ in layouts) + PAGE
+    input_bytes = max(inputs.room for inputs, _, _ in layouts)
+    output_bytes = max(outputs.room for _, outputs, _ in layouts)
     names, chance = list(sides), random.SystemRandom()
     # A side finds the others' memory in its maps: the order of allocation must not say which of them it is.
     allocated = {name: Arena(output_bytes, device) for name in chance.sample(names, len(names))}
@@ -84,7 +84,7 @@ def has_room(arenas: Arenas, file: DefinitionFile, workload: Workload, count: in
     """Return True if some contiguous slots of a workload fit in the arenas, wherever they begin."""
     inputs, outputs, _ = lay_out(file, workload, count, CONTIGUOUS)
     pairs = [(arenas.inputs, inputs), *((arena, outputs) for arena in arenas.outputs.values())]
-    return all(layout.size + PAGE <= arena.size for arena, layout in pairs)
+    return all(layout.room <= arena.size for arena, layout in pairs)
 
 
 def list_layouts(file: DefinitionFile, workload: Workload, device: str) -> tuple[str, ...]:

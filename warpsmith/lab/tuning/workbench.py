@@ -279,7 +279,7 @@ class Workbench:
 
         arenas = (lay_out(bench.file, w, count_slots(bench.file, w, bench.device, BLOCK_SECONDS), "contiguous")
                   for w in bench.workloads)  # fmt: skip
-        outputs = max(outputs.size for _, outputs, _ in arenas)
+        outputs = max(outputs.room for _, outputs, _ in arenas)
         memory = torch.cuda.get_device_properties(0).total_memory // 2
         return max(1, min(width, memory // (2 * outputs + CONTEXT_BYTES)))
 

@@ -100,7 +100,8 @@ class Layout:
         self._paddings = (max(input_rules.PADDINGS),) if widest else input_rules.PADDINGS
         self._slices = (max(input_rules.SLICE_STEPS),) if widest else input_rules.SLICE_STEPS
         self._widest = widest
-        self.size = input_rules.GUARD_BYTES + random.SystemRandom().randrange(0, PAGE, begin_step)
+        self._begin = random.SystemRandom().randrange(0, PAGE, begin_step)
+        self.size = input_rules.GUARD_BYTES + self._begin
         self.places: list[TensorPlacement] = []
         self._guards: torch.Tensor | None = None
 
@@ -120,6 +121,11 @@ class Layout:
         self.places.append(placement)
         self._guards = None
         return placement
+
+    @property
+    def room(self) -> int:
+        """Bytes that the same tensors fit in, wherever in its page the first one begins."""
+        return self.size - self._begin + PAGE
 
     def _may_be_dense(self) -> bool:
         return not self._widest and random.SystemRandom().random() < _DENSE_SHARE

@@ -18,7 +18,6 @@ import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +31,6 @@ from warpsmith.lab.operator.peers import Peer, PreparedWeights
 from warpsmith.lab.workers import phase_times, process_state
 from warpsmith.lab.workers.arena import TensorPlacement, open_arena
 from warpsmith.lab.workers.calls import fresh_memory, late_inputs, openmp_state, page_memory
-from warpsmith.lab.workers.calls.fresh_memory import FreshContent
 from warpsmith.lab.workers.calls.timer_signals import send_timer_signals
 from warpsmith.lab.workers.channel import Channel, Message
 from warpsmith.languages.base import (
@@ -170,7 +168,7 @@ class Worker:
     def call(self, message: Message) -> Message:
         """Run once on one slot and describe the results, which stay in this process until the next call."""
         slot = message["slot"]
-        fresh = _fresh_content(message.get("fresh", ""), self.tensors.results.get(slot, []))
+        fresh = fresh_memory.fill_new_memory(message.get("fresh", ""), self.tensors.results.get(slot, []))
         if not message.get("keep"):
             self.tensors.results.clear()
         with fresh:
@@ -590,10 +588,3 @@ def _describe_place(error: BaseException) -> str:
         for frame, line in (*inner[-1:], frames[-1])
     )
     return f" ({'; '.join(dict.fromkeys(places))[:200]})" if inner else ""
-
-
-def _fresh_content(content: FreshContent, earlier: list[Any]) -> AbstractContextManager[None]:
-    """Return the context that fills the memory that a call allocates in this process."""
-    if content in ("poison", "numbers"):
-        return fresh_memory.poisoned_memory() if content == "poison" else fresh_memory.numbered_memory()
-    return fresh_memory.prefilled_memory(earlier) if content == "earlier" else nullcontext()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from lab_samples import HONEST, SQUARE, kernel
 
@@ -63,7 +65,8 @@ def test_an_honest_version_is_called_by_each(check):
         # Nested, a region has one thread of those that were promised.
         ("""const int64_t team = omp_get_max_threads();
           _Pragma("omp parallel") { const int64_t first = omp_get_thread_num() * n / team;
-          for (int64_t i = first; i < first + n / team + 1 && i < n; ++i) y[i] = x[i] * x[i]; }""", "inside"),
+          for (int64_t i = first; i < first + n / team + 1 && i < n; ++i) y[i] = x[i] * x[i]; }""",
+          "inside|5 may run"),
         ("""_Pragma("omp master") for (int64_t i = 0; i < n; ++i) y[i] = x[i] * x[i];""", "of 3"),
         ("""volatile char kept[600 << 10]; kept[0] = 0;
           for (int64_t i = 0; i < n; ++i) y[i] = x[i] * x[i] + kept[0];""", "512 KiB of stack"),
@@ -87,7 +90,7 @@ def test_an_honest_version_is_called_by_each(check):
 def test_other_threads_than_the_worker_s(check, body, caller):
     with pytest.raises(SideFailed) as caught:
         check(kernel(body, "#include <omp.h>"))
-    assert caller in caught.value.message
+    assert re.search(caller, caught.value.message)
 
 
 def test_a_wait_that_a_signal_ends(check):

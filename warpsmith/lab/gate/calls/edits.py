@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Sequence
 from math import isfinite
@@ -98,10 +99,11 @@ def require_fresh_results(session: Session, drawn: Tensors, kinds: Sequence[tupl
         return
     session.write_inputs(0, drawn)
     require_pass(session.call_and_grade(SOLUTION), Status.INCORRECT_NUMERICAL, "before an edit")
-    current = drawn
+    current, turns = drawn, {name: itertools.cycle(_draw_dims(tensor)) for name, tensor in drawn.items()}
     for name, kind in kinds:
+        dim = next(turns[name]) if kind == "slices" else None  # a sum of each row misses what columns exchange
         for _ in range(gate_rules.DRAW_TRIES):
-            edited = hold_limits(_edit_structure(current[name], kind), session.inputs.range_limits(name))
+            edited = hold_limits(_edit_structure(current[name], kind, dim), session.inputs.range_limits(name))
             current = {**current, name: edited}
             session.write_inputs(0, current)
             grade = session.call_and_grade(SOLUTION)
@@ -138,16 +140,17 @@ def list_exchanges(session: Session, name: str, drawn: torch.Tensor) -> tuple[Ed
 
 def draw_edits(session: Session, drawn: Tensors) -> list[tuple[str, EditKind]]:
     """Draw edits of a call whose reference takes long: of some weights one by little everywhere, one of two
-    elements and one of two slices, as far as they have such; and one of another input."""
+    elements and one of two slices along each axis, as far as they have such; and one of another input."""
     chance, specs = random.SystemRandom(), session.file.definition.tensor_inputs
     kinds = {name: list_edit_kinds(session, name, tensor) for name, tensor in drawn.items()}
     weights = [name for name in drawn if specs[name].role == "weight" and kinds[name]]
     others = [name for name in drawn if specs[name].role != "weight" and kinds[name]]
     edits: list[tuple[str, EditKind]] = []
     for name in chance.sample(weights, min(len(weights), input_rules.EDITED_WEIGHTS)):
-        for group in (("near", "cut"), ("exchange", "line"), ("slices",)):
+        for group in (("near", "cut"), ("exchange", "line")):
             fitting = [kind for kind in kinds[name] if kind in group]
             edits += [(name, kind) for kind in chance.sample(fitting, min(len(fitting), 1))]
+        edits += [(name, kind) for kind in kinds[name] if kind == "slices"]
     return edits + [(name, chance.choice(kinds[name])) for name in chance.sample(others, min(len(others), 1))]
 
 
@@ -217,15 +220,15 @@ def edit_tensor(tensor: torch.Tensor, fresh: torch.Tensor, *, within: bool) -> t
     return edited
 
 
-def _edit_structure(tensor: torch.Tensor, kind: EditKind) -> torch.Tensor:
-    """Return a copy edited in another way than by a new element.
+def _edit_structure(tensor: torch.Tensor, kind: EditKind, dim: int | None = None) -> torch.Tensor:
+    """Return a copy edited in another way than by a new element; exchanged along a dimension, if one is given.
 
     Infinite elements stay where they are: a row of nothing else may have no result.
     """
     import torch
 
     if kind in EXCHANGES:
-        return draw_exchange(tensor, kind).apply(tensor)
+        return draw_exchange(tensor, kind, dim).apply(tensor)
     edited = tensor.clone()
     flat = edited.view(-1)
     if kind == "near":
@@ -241,13 +244,15 @@ def _edit_structure(tensor: torch.Tensor, kind: EditKind) -> torch.Tensor:
     return edited
 
 
-def draw_exchange(tensor: torch.Tensor, kind: EditKind) -> Exchange:
-    """Draw two parts of a tensor of at least two elements, by one of `EXCHANGES`.
+def draw_exchange(tensor: torch.Tensor, kind: EditKind, dim: int | None = None) -> Exchange:
+    """Draw two parts of a tensor of at least two elements, by one of `EXCHANGES`; along a dimension of several
+    elements, drawn by chance if none is given.
 
     Elements are finite where there are such, and differ where others of a few do.
     """
     chance = random.SystemRandom()
-    dim = chance.choice([dim for dim, size in enumerate(tensor.shape) if size > 1])
+    if dim is None:
+        dim = _draw_dims(tensor)[0]
     if kind == "slices":
         whole: list[int | slice] = [slice(None)] * tensor.ndim
         pair = chance.sample(range(tensor.shape[dim]), _PAIR)
@@ -263,6 +268,12 @@ def draw_exchange(tensor: torch.Tensor, kind: EditKind) -> Exchange:
     if max(distances) < 0:  # every partner is infinite, which stays where it is
         return Exchange(first, first)
     return Exchange(first, others[distances.index(max(distances))])
+
+
+def _draw_dims(tensor: torch.Tensor) -> list[int]:
+    """Return the dimensions of several elements in an order drawn by chance."""
+    dims = [dim for dim, size in enumerate(tensor.shape) if size > 1]
+    return random.SystemRandom().sample(dims, len(dims))
 
 
 def _locate(flat: int, shape: Sequence[int]) -> tuple[int, ...]:

@@ -157,7 +157,7 @@ def _grade_rows(
         SideFailed: a row is wrong, or the call fails.
     """
     inputs, outputs, _ = lay_out(file, workload, 1, "contiguous")
-    arenas = Arenas(Arena(inputs.size, device), {SOLUTION: Arena(outputs.size, device)})
+    arenas = Arenas(Arena(inputs.room, device), {SOLUTION: Arena(outputs.room, device)})
     side = host.start_side(SOLUTION, source.limits, trusted=False)
     with contextlib.ExitStack() as stack:
         stack.callback(arenas.close)

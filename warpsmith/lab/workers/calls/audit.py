@@ -9,9 +9,9 @@ from math import prod
 from typing import Any
 
 from warpsmith.core import gate_rules
-from warpsmith.lab.workers.calls import dispatch, fresh_memory
+from warpsmith.lab.workers.calls import dispatch
 
-_MOVES = fresh_memory.ALLOCATES | frozenset(
+_MOVES = dispatch.ALLOCATES | frozenset(
     """
     zeros zeros_like new_zeros ones ones_like new_ones
     full full_like new_full fill fill_ zero zero_ arange linspace scalar_tensor lift_fresh

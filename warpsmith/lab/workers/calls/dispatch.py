@@ -7,13 +7,36 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
+ALLOCATES = frozenset(("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"))
+"""PyTorch's operators that return uninitialized memory."""
+
 OperatorCallback = Callable[[str, Any, Any], None]
 """Callback with an operator's name (`aten.empty_like`), its arguments and its result."""
+
+
+def allocates(name: str) -> bool:
+    """Return True for an operator that returns uninitialized memory."""
+    return name.removeprefix("aten.") in ALLOCATES
 
 
 def observe_operators(report: OperatorCallback) -> AbstractContextManager[Any]:
     """Return a context that calls `report` after each operator; operators that `report` runs itself are not
     observed."""
+
+    def run(name: str, call: Callable[[], Any], arguments: Any) -> Any:  # noqa: ANN401
+        result = call()
+        report(name, arguments, result)
+        return result
+
+    return _dispatch_mode(run)
+
+
+def replace_results(replace: Callable[[str, Any], Any]) -> AbstractContextManager[Any]:
+    """Return a context in which each operator gives what `replace` makes of its name and its result."""
+    return _dispatch_mode(lambda name, call, _: replace(name, call()))
+
+
+def _dispatch_mode(run: Callable[[str, Callable[[], Any], Any], Any]) -> AbstractContextManager[Any]:
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class DispatchObserver(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -24,8 +47,8 @@ def observe_operators(report: OperatorCallback) -> AbstractContextManager[Any]:
             )  # Nothing compiles before it is imported, and the import takes two seconds.
 
         def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401
-            result = function(*args, **(kwargs or {}))
-            report(f"{function.namespace}.{function._schema.name.partition('::')[2]}", (args, kwargs), result)
-            return result
+            arguments = args, kwargs or {}
+            name = f"{function.namespace}.{function._schema.name.partition('::')[2]}"
+            return run(name, lambda: function(*arguments[0], **arguments[1]), (args, kwargs))
 
     return DispatchObserver()  # type: ignore[no-untyped-call]

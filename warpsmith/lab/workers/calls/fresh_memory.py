@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Literal
 
-from warpsmith.lab.workers.calls import dispatch
+from warpsmith.lab.workers.calls import dispatch, output_guards
 
 if TYPE_CHECKING:
     import torch
@@ -15,8 +16,30 @@ if TYPE_CHECKING:
 FreshContent = Literal["", "poison", "numbers", "earlier"]
 """Content of new tensors: whatever was there, poison, random numbers, or the last results on the slot."""
 
-ALLOCATES = frozenset(("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"))
-"""PyTorch's operators that return uninitialized memory."""
+
+@contextmanager
+def fill_new_memory(content: FreshContent, earlier: Sequence[Any]) -> Iterator[None]:
+    """Fill the memory that a call allocates; where that is no earlier result, guard it too.
+
+    An interpreter's tensors stay without guards: host code must not read them, and these can be read.
+
+    Args:
+        content: what it holds.
+        earlier: the last results on the slot.
+
+    Raises:
+        IndexError: the call wrote beyond it.
+    """
+    if content == "earlier":
+        with prefilled_memory(earlier):
+            yield
+    elif content:
+        filled = poisoned_memory() if content == "poison" else numbered_memory()
+        is_interpreted = "TRITON_INTERPRET" in os.environ
+        with filled, nullcontext() if is_interpreted else output_guards.guarded_memory():
+            yield
+    else:
+        yield
 
 
 @contextmanager
@@ -54,7 +77,7 @@ def numbered_memory() -> Iterator[None]:
     """Fill new tensors on this thread with random numbers, so that no version can tell this call by its memory."""
 
     def fill(name: str, _: object, tensor: torch.Tensor) -> None:
-        if name.removeprefix("aten.") in ALLOCATES:
+        if dispatch.allocates(name):
             tensor.copy_(draw_leftovers(tensor))
 
     with dispatch.observe_operators(fill):
@@ -72,7 +95,7 @@ def prefilled_memory(earlier: Sequence[Any]) -> Iterator[None]:
     results = [value.clone() for value in earlier if type(value) is torch.Tensor]
 
     def prefill(name: str, _: object, tensor: torch.Tensor) -> None:
-        if name.removeprefix("aten.") in ALLOCATES:
+        if dispatch.allocates(name):
             _prefill(tensor, results)
 
     with dispatch.observe_operators(prefill):
