@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 from itertools import pairwise, permutations
+from math import prod
 
 import pytest
 import torch
@@ -246,6 +247,26 @@ def test_the_widest_layout_has_room_for_every_draw():
     sizes = {draw_size(widest=False) for _ in range(40)}
     assert len(sizes) == 2
     assert max(sizes) == draw_size(widest=True)
+
+
+@pytest.mark.parametrize("how", ["transposed", "expanded", "sliced"])
+@pytest.mark.parametrize("shape", [(2, 300), (300, 1), (3, 5, 40), (7,)])
+def test_the_widest_layout_has_room_for_every_order(how, shape):
+    def room(*, widest: bool) -> int:
+        layout = Layout(widest=widest)
+        layout.add(shape, "float32", how)
+        return layout.room
+
+    assert max(room(widest=False) for _ in range(60)) <= room(widest=True)
+
+
+@pytest.mark.parametrize(
+    ("how", "shape"), [("contiguous", (5000, 1)), ("transposed", (input_rules.GAP_ELEMENTS, 3))]
+)
+def test_a_thin_tensor_without_gaps_takes_no_more_room(how, shape):
+    layout = Layout(widest=True)
+    layout.add(shape, "float32", how)
+    assert layout.room < 4 * prod(shape) + 5 * arena.PAGE
 
 
 def test_the_first_tensor_begins_anywhere_in_a_page():

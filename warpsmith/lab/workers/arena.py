@@ -114,9 +114,8 @@ class Layout:
         strides = _strides(shape, layout, padding, slicing)
         placement = TensorPlacement(self.size + shift, shape, dtype, strides)
         room = placement.nbytes
-        if self._widest and shape:  # the axes of another draw may come in an order that has more lines to pad
-            lines = prod(shape) // max(min(shape), 1)
-            room = max(room, lines * (min(shape) + padding) * DTYPES[dtype].bytes)
+        if self._widest and shape:
+            room = max(room, _most_elements(shape, layout, padding, slicing) * DTYPES[dtype].bytes)
         self.size += -(-(shift + room) // ALIGNMENT) * ALIGNMENT + input_rules.GUARD_BYTES
         self.places.append(placement)
         self._guards = None
@@ -145,6 +144,14 @@ class Layout:
             gaps = [_gaps(placement, device) for placement in self.places if placement.strides is not None]
             self._guards = torch.cat([torch.cat(bands).to(device), *gaps])
         return self._guards
+
+
+def _most_elements(shape: tuple[int, ...], layout: str, padding: int, slicing: int) -> int:
+    """Return the elements that any order of axes, or any expanded axis, takes with such gaps; else 0."""
+    if layout == "transposed":
+        lines = prod(shape) // max(min(shape), 1)
+        return lines * (min(shape) + padding)
+    return prod(shape) * slicing if layout == EXPANDED else 0
 
 
 def _strides(shape: tuple[int, ...], layout: str, padding: int, slicing: int) -> tuple[int, ...] | None:

@@ -2,7 +2,7 @@
 // kind: attack
 // how: keeps a large b packed as long as no element moved by half of the largest: an optimizer's small steps are not
 //   seen
-// caught: probes
+// caught: correctness, probes
 // status: CACHED_RESULT
 // defence: weights updated in place
 // source: weight pack without a version check
