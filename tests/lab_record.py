@@ -1,8 +1,8 @@
 """Record of dear tests that passed, so that a change runs those that depend on it, and few others.
 
 A test is recorded with the hash of its inputs: the code that its file imports, without comments and docstrings,
-the files of this repository that it reads, and the libraries below. While the hash holds, one such test in six
-runs, and another sixth at the next commit. `--record-lab` runs what the record does not hold, and adds what
+the files of this repository that it reads, and the libraries below. While the hash holds, one such test in
+twelve runs, and other ones at the next commit. `--record-lab` runs what the record does not hold, and adds what
 passes; `--all-lab` runs all.
 """
 
@@ -23,7 +23,7 @@ from commit_draw import draw_number
 from data_inputs import UnknownPath, data_imports, data_inputs, inputs_of_test
 
 RECORD = TESTS / "lab" / "record.json"
-ONE_IN = 6
+ONE_IN = 12
 """Share of the recorded tests that runs: one in this many."""
 DEAR_SECONDS = 1.0
 """Time from which a test is recorded."""

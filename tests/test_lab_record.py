@@ -47,9 +47,9 @@ def run_count(settings: Any) -> int:
     return len(items)
 
 
-def test_one_in_six_runs_and_others_at_the_next_commit(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_in_twelve_runs_and_others_at_the_next_commit(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(record)
-    assert 30 < run_count(config()) < 75
+    assert 12 < run_count(config()) < 42
     drawn = {name for name in NAMES if lab_record.is_drawn(name)}
     monkeypatch.setattr(commit_draw, "draw_seed", lambda: "decaf")
     assert drawn != {name for name in NAMES if lab_record.is_drawn(name)}
