@@ -36,7 +36,7 @@ def test_a_job_runs_there_and_leaves_no_folder(entry: NamedContext, bundle: Bund
     assert abs(found.skew) < 5
     assert [getattr(line, "share", None) for line in lines if line == "half"] == [0.5]
     assert jobs(entry) == []
-    assert [path.name for path in (Path(entry.context.workdir) / station.OWN / "labs").iterdir()] == [lab.sha256]
+    assert len(list((Path(entry.context.workdir) / station.OWN / "labs").iterdir())) == 1
     again: list[str] = []
     RemoteMachine(entry, again.append, lab).run(bundle)
     assert again == ["half"], "the lab is there already"
@@ -336,14 +336,29 @@ def test_bytecode_in_the_lab_does_not_run(entry: NamedContext, bundle: Bundle, t
     )
     RemoteMachine(entry, lines.append, lab).run(bundle)
     (folder,) = (Path(entry.context.workdir) / station.OWN / "labs").iterdir()
-    assert sorted(path.name for path in folder.iterdir()) == ["judge.py", "performer.py"]
+    target = folder / "__pycache__" / f"judge.{sys.implementation.cache_tag}.pyc"
+    compiled = target.read_bytes()
+    assert sorted(path.name for path in folder.iterdir()) == ["__pycache__", "judge.py", "performer.py"]
     planted = tmp_path / "judge.py"
     planted.write_text("SAYS = 'else'\n")
-    target = folder / "__pycache__" / f"judge.{sys.implementation.cache_tag}.pyc"
     py_compile.compile(str(planted), str(target), invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
     RemoteMachine(entry, lines.append, lab).run(bundle)
     assert [line for line in lines if line in ("sent", "else")] == ["sent", "sent"]
-    assert not target.exists()
+    assert target.read_bytes() == compiled, "two copies of a lab have the same bytecode"
+
+
+def test_a_copy_whose_hash_is_not_known_here_is_brought_again(
+    entry: NamedContext, bundle: Bundle, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    machine = RemoteMachine(entry, lab=SmallLab("finish()"))
+    machine.run(bundle)
+    (folder,) = (Path(entry.context.workdir) / station.OWN / "labs").iterdir()
+    node = folder.stat().st_ino
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another user of the folder"))
+    lines: list[str] = []
+    RemoteMachine(entry, lines.append, SmallLab("finish()")).run(bundle)
+    assert [line.split(",")[0] for line in lines] == ["lab: bringing the lab"]
+    assert folder.stat().st_ino == node, "it is the same copy, which jobs may use"
 
 
 def test_old_labs_go(entry: NamedContext, bundle: Bundle) -> None:

@@ -26,7 +26,8 @@ WORKLOADS = 3
 """Workloads a version is interpreted at."""
 
 _BEYOND = re.compile(r"experimental\.gluon|experimental import gluon")
-"""What the interpreter cannot do. Inline assembly is refused where it is called: a version may have a plain path."""
+"""What the interpreter cannot do. Inline assembly is refused where it is called, since a version may have a plain
+path."""
 
 
 def definition_of(path: Path) -> Path:
@@ -84,7 +85,7 @@ def _rounded_run(version: Any) -> Any:
 
 
 def _graded(file: DefinitionFile, workload: Workload, run: Any) -> list[list[str]]:
-    from warpsmith.lab.grading import correctness, reference_calls
+    from warpsmith.lab.grading import correctness
     from warpsmith.lab.operator.inputs import Inputs
 
     drawn = Inputs(file, workload, 7, "cpu")
@@ -109,7 +110,7 @@ def _outputs(
     """One call's results, its fresh memory poisoned, and what it was given to write into."""
     import torch
 
-    from warpsmith.lab.grading import correctness, reference_calls
+    from warpsmith.lab.grading import reference_calls
     from warpsmith.lab.workers import arena
 
     definition, given = file.definition, []

@@ -1,10 +1,9 @@
-"""Attention over whole prompts: its bounds pass weights in 16 bits and an approximate tangent, and refuse less; the draft
-is right with and without a maximum, and compiles."""
+"""Attention over whole prompts: its bounds pass weights in 16 bits and an approximate tangent, and refuse less;
+the draft is right with and without a maximum, and compiles."""
 
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest

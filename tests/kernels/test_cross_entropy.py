@@ -1,11 +1,9 @@
-"""Cross-entropy with its gradient: its bounds pass what is honest and refuse what is not; kernels are right where an
-interpreter can tell, and compile without spilling."""
+"""Cross-entropy with its gradient: its bounds pass what is honest and refuse what is not; kernels are right where
+an interpreter can tell, and compile without spilling."""
 
 from __future__ import annotations
 
 import json
-import re
-import shutil
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -30,12 +28,16 @@ SHORT = ODD["5x8195-bf16-z"].model_copy(update={"axes": {"rows": 40, "cols": 400
 MASKED = ODD["9x3000-fp32-z-masked"]
 
 
-def by_parts(logits, targets, z_loss, *, ignores=True, squares=True, shift=0, drops_factor=False, narrow_sum=False):
+def by_parts(
+    logits, targets, z_loss, *, ignores=True, squares=True, shift=0, drops_factor=False, narrow_sum=False
+):
     """Maxima and sums of parts of a row, joined as online kernels do; with one fault by choice."""
     x = logits.float()
     tops = torch.stack([part.amax(-1) for part in x.chunk(7, -1)])
     safe = tops.masked_fill(tops == -torch.inf, 0.0)
-    sums = torch.stack([torch.exp(part - at[:, None]).sum(-1) for part, at in zip(x.chunk(7, -1), safe, strict=True)])
+    sums = torch.stack(
+        [torch.exp(part - at[:, None]).sum(-1) for part, at in zip(x.chunk(7, -1), safe, strict=True)]
+    )
     if narrow_sum:
         sums = sums.bfloat16().float()
     top = tops.amax(0)
@@ -99,7 +101,9 @@ def test_about_one_row_of_a_call_is_ignored():
         workload = PLAIN.model_copy(update={"axes": {"rows": rows, "cols": 1}})
         spec = FILE.definition.inputs["targets"].distribution.replace("cols", str(cols))
         many = FILE.definition.model_copy(
-            update={"inputs": {"targets": FILE.definition.inputs["targets"].model_copy(update={"distribution": spec})}}
+            update={
+                "inputs": {"targets": FILE.definition.inputs["targets"].model_copy(update={"distribution": spec})}
+            }
         )
         draws = Inputs(definition_file.DefinitionFile(many, FILE.path, "", FILE.reference), workload, 3, "cpu")
         drawn = [draws.draw()["targets"] for _ in range(20)]

@@ -1,4 +1,5 @@
-"""Attention of one new token: its bounds pass what is honest and refuse what is not; the version is right and compiles."""
+"""Attention of one new token: its bounds pass what is honest and refuse what is not; the version is right, and
+compiles."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ VERSION = KERNELS / "triton" / "v1.py"
 
 def by_parts(query, keys, values, lengths, parts=3, *, missing=0, shift=0):
     """Parts of the cache joined by log-sum-exp; `missing` tokens left out, heads of the cache moved by `shift`."""
-    batch, kv, context, dim = keys.shape
+    batch, kv, _, dim = keys.shape
     y = torch.empty_like(query)
     group = query.shape[1] // kv
     for b in range(batch):

@@ -153,7 +153,7 @@ def scaled_mm(a, b, a_scales, b_scales, *, out_dtype):
 
 
 def fp8_gemm_nt(a, b, y, *, disable_ue8m0_cast):
-    m, groups = a[1].shape
+    m, _ = a[1].shape
     assert a[1].stride() == (1, -(-m // 4) * 4), "DeepGEMM would copy it"
     assert b[1].is_contiguous()
     assert disable_ue8m0_cast

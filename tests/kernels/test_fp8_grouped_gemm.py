@@ -1,5 +1,5 @@
-"""Products of experts: empty ones, padding and skew are drawn right, the bound refuses the wrong expert, DeepGEMM gets its
-layout, and the draft is right and compiles."""
+"""Products of experts: empty ones, padding and skew are drawn right, the bound refuses the wrong expert, DeepGEMM
+gets its layout, and the draft is right and compiles."""
 
 from __future__ import annotations
 

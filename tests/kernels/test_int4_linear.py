@@ -100,7 +100,9 @@ def drawn(workload, distribution=None):
 
 def graded(run, inputs, workload, correlated=False):
     truth = correctness.compute_truth(FILE, workload, inputs, correlated=correlated)
-    return correctness.grade_outputs(truth, FILE.outputs(run(*reference_calls.call_arguments(FILE, workload, inputs))))
+    return correctness.grade_outputs(
+        truth, FILE.outputs(run(*reference_calls.call_arguments(FILE, workload, inputs)))
+    )
 
 
 @pytest.mark.parametrize("run", [honest, by_group, by_bytes])
@@ -211,9 +213,7 @@ def test_floors():
     }
 
 
-@pytest.mark.parametrize(
-    ("version", "product"), [("triton/v1.py", "HMMA"), ("cuda/v2.py", "IMMA")]
-)
+@pytest.mark.parametrize(("version", "product"), [("triton/v1.py", "HMMA"), ("cuda/v2.py", "IMMA")])
 def test_it_copies_ahead_and_multiplies_on_tensor_cores(version, product):
     path = KERNELS / version
     [found] = languages.get(path.parent.name).inspect(path, FILE.definition, "sm_90a")

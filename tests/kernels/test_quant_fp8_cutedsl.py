@@ -101,7 +101,9 @@ def test_stages_are_filled_again(path, tokens, groups, monkeypatch):
         _, held, _ = module.fitted(4, groups) if hasattr(module, "fitted") else (0, groups, 0)
         stage = (8 if hasattr(module, "fitted") else 2) * 128 * held * 4
         module.RING, module.BESIDE = 2 * stage, 1
-        grade = correctness.grade_outputs(truth, file.outputs(module.run(*reference_calls.call_arguments(file, workload, inputs))))
+        grade = correctness.grade_outputs(
+            truth, file.outputs(module.run(*reference_calls.call_arguments(file, workload, inputs)))
+        )
     assert grade.status == "PASSED", grade.detail
 
 

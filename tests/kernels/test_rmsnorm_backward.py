@@ -29,7 +29,9 @@ def judged(name: str, run, seed: int = 3):
     point = workload(name)
     inputs = Inputs(FILE, point, seed, "cpu").draw()
     truth = correctness.compute_truth(FILE, point, inputs)
-    return correctness.grade_outputs(truth, FILE.outputs(run(*reference_calls.call_arguments(FILE, point, inputs))))
+    return correctness.grade_outputs(
+        truth, FILE.outputs(run(*reference_calls.call_arguments(FILE, point, inputs)))
+    )
 
 
 def parts(x, dy, weight, rstd):
@@ -142,7 +144,9 @@ def test_the_bounds_hold_the_reference_in_any_order(name, distribution):
 def test_reordering_shows_that_no_bound_is_loose():
     inputs = Inputs(FILE, workload(NARROW), 5, "cpu").draw()
     truth = correctness.compute_truth(FILE, workload(NARROW), inputs)
-    assert not correctness.tolerance_is_loose(correctness.grade_reference(FILE, workload(NARROW), inputs, truth).worst)
+    assert not correctness.tolerance_is_loose(
+        correctness.grade_reference(FILE, workload(NARROW), inputs, truth).worst
+    )
 
 
 @pytest.mark.parametrize(

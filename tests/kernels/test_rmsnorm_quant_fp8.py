@@ -115,7 +115,9 @@ def leaves_the_padding(x, residual, weight, eps):
 
 def graded(file, workload, run, inputs, correlated=False):
     truth = correctness.compute_truth(file, workload, inputs, correlated=correlated)
-    return correctness.grade_outputs(truth, file.outputs(run(*reference_calls.call_arguments(file, workload, inputs))))
+    return correctness.grade_outputs(
+        truth, file.outputs(run(*reference_calls.call_arguments(file, workload, inputs)))
+    )
 
 
 def drawn(workload, distribution=None, file=FILE):
@@ -217,7 +219,9 @@ def test_one_scale_a_token(workload):
 def test_another_honest_rounding_is_near(run, status):
     inputs = drawn(PLAIN)
     wide = near.widen_bounds(FILE, PLAIN, inputs, correctness.compute_truth(FILE, PLAIN, inputs))
-    grade = correctness.grade_outputs(wide, FILE.outputs(run(*reference_calls.call_arguments(FILE, PLAIN, inputs))))
+    grade = correctness.grade_outputs(
+        wide, FILE.outputs(run(*reference_calls.call_arguments(FILE, PLAIN, inputs)))
+    )
     assert grade.status == status, grade.detail
 
 

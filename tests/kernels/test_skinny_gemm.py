@@ -1,5 +1,5 @@
-"""The bounds of skinny products pass float32 sums in any order and refuse less; kernels share out all rows and compile
-for tensor cores."""
+"""The bounds of skinny products pass float32 sums in any order and refuse less; kernels share out all rows and
+compile for tensor cores."""
 
 from __future__ import annotations
 
@@ -115,7 +115,9 @@ def shares(path: Path, m: int, n: int, k: int) -> tuple[int, int]:
     return module.share(n, length, tokens, -(-m // 64), MULTIPROCESSORS)
 
 
-@pytest.mark.parametrize("path", [path for path in KERNELS if "def share(" in path.read_text()], ids=lambda p: p.stem)
+@pytest.mark.parametrize(
+    "path", [path for path in KERNELS if "def share(" in path.read_text()], ids=lambda p: p.stem
+)
 def test_one_wave_takes_all_rows(path):
     for workload in FILE.definition.workloads:
         m, n, k = (workload.axes[axis] for axis in "mnk")

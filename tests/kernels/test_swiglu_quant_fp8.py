@@ -93,7 +93,9 @@ def drawn(file, workload, distribution=None):
 
 def graded(run, inputs, correlated=False, file=FILE, workload=PLAIN):
     truth = correctness.compute_truth(file, workload, inputs, correlated=correlated)
-    return correctness.grade_outputs(truth, file.outputs(run(*reference_calls.call_arguments(file, workload, inputs))))
+    return correctness.grade_outputs(
+        truth, file.outputs(run(*reference_calls.call_arguments(file, workload, inputs)))
+    )
 
 
 @pytest.mark.parametrize("workload", quick(FILE), ids=lambda one: one.name)

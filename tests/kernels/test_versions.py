@@ -73,7 +73,9 @@ def test_it_compiles_within_its_registers(path, tmp_path, monkeypatch, capsys):
     for found in compiled(path, definition, triton_compile.main, tmp_path, capsys):
         notes = "; ".join(found.notes)
         spills = SPILLS.get(str(path.relative_to(KERNELS)), 0)
-        assert found.spill_bytes <= spills, f"{found.kernel} has {found.spill_bytes} bytes of local memory a thread"
+        assert found.spill_bytes <= spills, (
+            f"{found.kernel} has {found.spill_bytes} bytes of local memory a thread"
+        )
         assert spills or "LDL x0" in notes, f"{found.kernel} reads local memory: {notes}"
         assert "will not launch" not in notes, notes
         assert NEVER_WAITS not in notes, f"{found.kernel}: {notes}"

@@ -196,8 +196,9 @@ depend on it. Chosen."""
 EDIT_OFFSET: Final = 1.0
 """Added to an edited element, so that it changes even where all values are zero."""
 
-NEAR_EDIT: Final = 2.0**-8
-"""Share of its size by which an edit moves each element. Chosen: an optimizer's step, seldom smaller."""
+NEAR_EDITS: Final = (8, 14)
+"""Negative binary logarithms, least and most, of the share of its size by which an edit moves each element.
+Chosen: the steps of an optimizer, and those that a checksum in low precision does not see."""
 
 EDITED_SIZES: Final = 3
 """Timed sizes, drawn for each judgement, at which an element is edited. Chosen: all sizes would take seconds."""

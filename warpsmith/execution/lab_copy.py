@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
 from collections.abc import Iterator
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
+from pydantic import TypeAdapter, ValidationError
+
 import warpsmith
+from warpsmith import files
 from warpsmith.execution.archive import pack_files
+from warpsmith.execution.contexts import NamedContext
+from warpsmith.execution.station import LABS_TO_KEEP
 from warpsmith.project import SHIPPED
+from warpsmith.user_state import user_state_folder
 
 _PACKAGE = Path(warpsmith.__file__).resolve().parent
+_HASHES = TypeAdapter(dict[str, str])
 _SHIPPED_PATTERNS = ("docs/knowledge/hardware/*.md", "docs/knowledge/*.yaml", "pyproject.toml")
 """Files besides the package that judging and profiling read."""
 
@@ -37,6 +46,31 @@ class LabCopy:
     def pack(self) -> bytes:
         """Return the archive that travels."""
         return pack_files(self.contents)
+
+
+def read_compiled_sha256(entry: NamedContext, lab: LabCopy) -> str:
+    """Return the hash of the compiled copy that was brought to a context's machine; empty if none is known."""
+    return _read_hashes(_hash_file(entry)).get(lab.sha256, "")
+
+
+def save_compiled_sha256(entry: NamedContext, lab: LabCopy, sha256: str) -> None:
+    """Keep the hash of the compiled copy on this machine, where nothing that runs over there can change it."""
+    file = _hash_file(entry)
+    hashes = {name: kept for name, kept in _read_hashes(file).items() if name != lab.sha256} | {lab.sha256: sha256}
+    files.write_file(file, json.dumps(dict(list(hashes.items())[-LABS_TO_KEEP:]), indent=2) + "\n")
+
+
+def _hash_file(entry: NamedContext) -> Path:
+    """Return the file with the hashes of the labs on a context's machine, the last one that was brought last."""
+    context = entry.context
+    machine = json.dumps([context.ssh, context.slurm, context.workdir, context.python, context.ssh_config])
+    return user_state_folder() / "labs" / f"{hashlib.sha256(machine.encode()).hexdigest()}.json"
+
+
+def _read_hashes(file: Path) -> dict[str, str]:
+    with contextlib.suppress(OSError, ValidationError):
+        return _HASHES.validate_json(file.read_bytes())
+    return {}
 
 
 def _files() -> Iterator[Path]:

@@ -26,7 +26,7 @@ from warpsmith.core.base import Model
 from warpsmith.core.evaluation import GATE_VERSION
 from warpsmith.core.text import NoticeLine, ProgressLine, Tell, describe_error, quote_foreign
 from warpsmith.errors import MachineFailed, MachineLacks, Unreachable, WarpsmithError
-from warpsmith.execution import contexts, station
+from warpsmith.execution import contexts, lab_copy, station
 from warpsmith.execution.bundle import Bundle
 from warpsmith.execution.contexts import NamedContext
 from warpsmith.execution.job import Outcome
@@ -160,7 +160,7 @@ class RemoteMachine:
         archive = self._lab.pack()
         self._tell(f"{self.entry.name}: bringing the lab, {len(archive) / 1e6:.1f} MB")
         with self._station({"action": "lab", "lab": self._lab.sha256}, archive) as talk:
-            talk.next_event()
+            lab_copy.save_compiled_sha256(self.entry, self._lab, talk.next_event()["compiled"])
 
     def close(self) -> None:
         """Close the shared connection."""
@@ -178,7 +178,8 @@ class RemoteMachine:
             "environment": {name: os.environ[name] for name in context.variables if name in os.environ},
         }
         for _ in range(2):
-            with self._station(request, bundle.data) as talk:
+            compiled = lab_copy.read_compiled_sha256(self.entry, self._lab)
+            with self._station(request | {"compiled": compiled}, bundle.data) as talk:
                 event = talk.next_event()
                 if event["event"] == "started":
                     self._contacts += 1

@@ -54,10 +54,34 @@ def test_a_single_row_and_a_tail_of_half_of_each_tile(workshop):
         assert all(workload.axes["c"] == 1 or workload.axes["c"] % input_rules.TILE for workload in single)
         tokens = [w for w in drawn if w.name.startswith("edge-b-")]
         assert [(w.axes["b"], w.axes["c"] > 100) for w in tokens] == [(1, True)]
-        for step in input_rules.ROUND_SIZES:
+        for step in (step for step in input_rules.ROUND_SIZES if step <= 200):
             (tail,) = (w for w in drawn if w.name.startswith(f"round-{step}-"))
             assert any(size % (2 * step) == step for size in tail.axes.values())
             assert step > 32 or tail.axes["c"] % (2 * step) == step < tail.axes["c"]
+
+
+def test_some_sizes_are_powers_of_two(workshop):
+    file, powers = workshop.load("square", CUBE), set()
+    for seed in range(30):
+        drawn = shapes.draw_class_workloads(file, file.definition.workloads, seed=seed)
+        chosen = [workload for workload in drawn if workload.name.startswith("round-power-")]
+        assert len(chosen) == input_rules.POWER_SHAPES
+        assert all(size & (size - 1) == 0 for workload in chosen for size in workload.axes.values())
+        powers |= {workload.axes["c"] for workload in chosen}
+    assert powers == {16, 32, 64, 128}
+
+
+def test_each_of_several_axes_is_once_as_long_as_another_one(workshop):
+    file = workshop.load("square", CUBE)
+    partners = set()
+    for seed in range(20):
+        drawn = shapes.draw_class_workloads(file, file.definition.workloads, seed=seed)
+        for axis in "abc":
+            (square,) = (workload for workload in drawn if workload.name.startswith(f"square-{axis}-"))
+            equal = {other for other in "abc" if square.axes[other] == square.axes[axis]}
+            assert len(equal) > 1
+            partners |= {(axis, *sorted(equal - {axis}))}
+    assert {("a", "b"), ("a", "c"), ("b", "a"), ("b", "c"), ("c", "a"), ("c", "b")} <= partners
 
 
 def test_many_axes_do_not_multiply_to_large_tensors(workshop):
@@ -128,7 +152,8 @@ def test_a_far_shape_is_long_along_one_axis_and_small_otherwise():
     for seed in range(5):
         for workload in shapes.draw_far_workloads(file, judged, seed=seed):
             longest = max(workload.axes, key=workload.axes.get)
-            assert workload.axes[longest] in range(*input_rules.FAR_LENGTHS)
+            lengths = [*map(range, *zip(input_rules.FAR_LENGTHS, input_rules.SHORT_LENGTHS, strict=True))]
+            assert any(workload.axes[longest] in each for each in lengths)
             assert all(workload.axes[each] < input_rules.FAR_WIDTH for each in workload.axes if each != longest)
             assert shapes.shape_class(workload) == shapes.FAR
             axes.add(longest)
@@ -157,10 +182,11 @@ def test_far_shapes_are_drawn_on_a_cpu_alone():
 def test_what_is_counted_goes_beyond_what_a_float_counts(workshop):
     text = SQUARE.replace('{"y": TensorSpec(shape=("n",))}', '{"y": TensorSpec(shape=(1,), dtype="int64")}')
     counted = workshop.load("square", text.replace("return x * x", "return (x > 0).sum(0, keepdim=True)"))
-    (far,) = shapes.draw_far_workloads(counted, counted.definition.workloads)
+    far, short = shapes.draw_far_workloads(counted, counted.definition.workloads)
+    assert short.axes["n"] in range(*input_rules.SHORT_LENGTHS)
     assert far.axes["n"] in range(*input_rules.COUNTED_LENGTHS)
     assert 0.95 * far.axes["n"] > 1 << 24
-    (whole,) = shapes.draw_far_workloads(workshop.load("square", SQUARE), counted.definition.workloads)
+    whole, _ = shapes.draw_far_workloads(workshop.load("square", SQUARE), counted.definition.workloads)
     assert whole.axes["n"] in range(*input_rules.FAR_LENGTHS)
 
 

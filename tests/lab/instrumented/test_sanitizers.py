@@ -11,6 +11,7 @@ from lab_samples import GIVEN, SQUARE
 from test_sanitizer_report import BARRIER, CLEAN, OUT_OF_BOUNDS, RACE, UNINITIALIZED, WARNING
 
 from warpsmith import landlock
+from warpsmith.core import gate_rules
 from warpsmith.core.definition import Tolerance, Workload
 from warpsmith.lab.instrumented import sanitizer_target, sanitizers
 from warpsmith.lab.sandbox import walls
@@ -165,6 +166,15 @@ def test_a_tool_that_hangs_is_killed_and_what_it_found_counts(tools, judge):
     (tools / "memcheck.txt").write_text(OUT_OF_BOUNDS)
     assert judge(seconds=1.0).failure.startswith("memcheck: Invalid __global__ write")
     assert time.monotonic() - began < 20
+
+
+def test_a_tool_that_takes_too_long_at_a_large_workload_did_not_run(tools, judge, monkeypatch):
+    monkeypatch.setattr(gate_rules, "SANITIZED_ELEMENTS", 1)
+    (tools / "racecheck.hangs").touch()
+    result = judge(seconds=1.0)
+    assert (result.failure, result.broken) == (None, None)
+    assert [check.name for check in result.checks if not check.ran] == ["racecheck"]
+    assert result.checks[1].how == "it did not end within 1 s at small, large"
 
 
 def test_without_the_tool_nothing_ran_and_nothing_failed(judge, monkeypatch, tmp_path):

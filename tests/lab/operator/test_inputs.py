@@ -60,6 +60,12 @@ def test_what_distinguishes_the_distributions(drawer):
     tied = drawn["near_tie"]
     assert ((tied.amax(-1) - tied.amin(-1)).abs() / tied[:, 0].abs()).min() > 2**-24
     assert ((tied.amax(-1) - tied.amin(-1)).abs() / tied[:, 0].abs()).max() < 12 * 2**-23
+    assert (drawn["balanced"].double().sum(-1) == 0).all()
+    assert drawn["balanced"].std() == pytest.approx(1, rel=0.05)
+    runs = [drawer(seed=seed).draw("runs")["x"] for seed in range(60)]
+    lengths = {64 // int(each[0].unique().numel()) for each in runs}
+    assert lengths == {2, 4, 8, 16, 32, 64}
+    assert all((each[:, ::2] == each[:, 1::2]).all() for each in runs)
     odd = ~drawn["nonfinite"].isfinite()
     assert 200 < odd.any(-1).sum() < 550
     assert (odd.sum(-1) <= 1).all()

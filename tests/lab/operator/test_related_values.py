@@ -18,10 +18,15 @@ def describe(values: torch.Tensor) -> set[str]:
         kinds.add("multiples")
     if distinct.numel() > 3 and (values[::2] == values[1::2]).all() and not (values.diff() >= 0).all():
         kinds.add("runs")
+    counts = values.unique(return_counts=True)[1].tolist()
+    if max(counts) < values.numel() <= max(counts) + input_rules.ALIKE_INTEGERS:
+        kinds.add("alike")
+    if counts == [values.numel() // 2] * 2 and (values[: counts[0]] == values[0]).all():
+        kinds.add("halves")
     return kinds
 
 
-def test_wide_integers_are_near_each_other_multiples_or_in_runs():
+def test_wide_integers_are_near_each_other_multiples_in_runs_or_few():
     seen = []
     for seed in range(200):
         generator = torch.Generator().manual_seed(seed)
@@ -30,11 +35,8 @@ def test_wide_integers_are_near_each_other_multiples_or_in_runs():
         assert values.shape == drawn.shape
         assert drawn.min() <= values.min() <= values.max() <= drawn.max()
         seen += describe(values)
-    assert {kind: seen.count(kind) > 4 for kind in ("near", "multiples", "runs")} == {
-        "near": True,
-        "multiples": True,
-        "runs": True,
-    }
+    kinds = ("near", "multiples", "runs", "alike", "halves")
+    assert {kind: seen.count(kind) > 4 for kind in kinds} == dict.fromkeys(kinds, True)
 
 
 @pytest.mark.parametrize(

@@ -100,3 +100,12 @@ def test_wide_numbers_are_drawn_near_their_ends_and_zero(workshop):
     assert -4 <= min(factors) <= max(factors) <= 4
     assert sum(0 < abs(factor) < 0.01 for factor in factors) > 15
     assert all(0 <= each["big"] <= 1 << 62 for each in drawn)
+
+
+def test_a_fair_share_of_real_numbers_are_whole_or_a_half_more(workshop):
+    file = workshop.load("square", FACTORS)
+    drawn = [vary_scalars(file, file.definition.workloads[0], Random(seed)).scalars for seed in range(400)]
+    whole = Counter(each["a"] for each in drawn if each["a"] == round(each["a"]))
+    assert min(whole[number] for number in (-3, -2, 2, 3)) > 0
+    assert Counter(each["b"] for each in drawn)[1.5] > 5
+    assert scalar_values._list_whole_numbers(0.1, 0.4) == []

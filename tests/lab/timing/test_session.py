@@ -158,8 +158,21 @@ def test_contiguous_is_what_pytorch_calls_so(shape, strides):
     assert not worker_answers._is_contiguous([1] * (len(shape) + 1), shape)
 
 
+@pytest.mark.parametrize("facts", [{"bound_to": "a graph of autograd"}, {"storage": 1 << 40}])
+def test_only_a_trusted_side_may_return_tensors_that_others_hold(workshop, facts):
+    definition = workshop.load("square", SQUARE).definition
+    workload = definition.workloads[0]
+    shape = list(definition.shape(definition.outputs["y"], workload))
+    outputs = [{"type": "Tensor", "shape": shape, "dtype": "float32", "strides": [1], "address": 0, **facts}]
+    worker_answers.check_outputs(definition, workload, outputs, trusted=True)
+    with pytest.raises(SideFailed):
+        worker_answers.check_outputs(definition, workload, outputs)
+
+
 class Forger:
     """A side whose worker gives arbitrary answers."""
+
+    trusted = False
 
     def __init__(self) -> None:
         self.said: dict[str, object] = {}

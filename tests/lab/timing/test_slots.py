@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from lab_samples import SQUARE
 
 from warpsmith.lab.operator.definition_file import load_definition
 from warpsmith.lab.timing.arenas import allocate_arenas
@@ -58,3 +59,30 @@ def test_inputs_share_memory_and_values_where_their_shapes_agree(open_slots, ope
         count = slots.drawn[0][second].numel()
         assert torch.equal(slots.drawn[0][first].flatten()[:count], slots.drawn[0][second].flatten())
         assert slots.truth(0).is_finite
+
+
+def test_one_of_two_inputs_is_the_other_one_transposed(workshop):
+    text = SQUARE.replace('"n": "length"', '"m": "planes", "n": "length"').replace(
+        'shape=("n",)', 'shape=("m", "n", "n")'
+    )
+    text = text.replace(
+        'inputs={"x": TensorSpec(',
+        'inputs={"z": TensorSpec(shape=("m", "n", "n")), "x": TensorSpec(layout="any", ',
+    )
+    text = text.replace('{"n": 1000}', '{"m": 2, "n": 5}').replace('{"n": 5000}', '{"m": 3, "n": 7}')
+    file = workshop.load("square", text.replace("reference(x)", "reference(z, x)").replace("x * x", "z - x"))
+    workload = file.definition.workloads[0]
+    arenas = allocate_arenas(file, [workload], [], ["solution"], "cpu")
+    turned = set()
+    for seed in range(40):
+        slots = Slots(file, workload, arenas, ("solution",), seed, "cpu", count=2, layout=ALIASED)
+        slots._prepare_memory()
+        slots._write_slot(1, slots.inputs.draw())
+        tensors, views = slots.drawn[1], slots._views[1]
+        first, second = slots.alias
+        expected = tensors[first].transpose(-1, -2) if slots.turned else tensors[first]
+        assert torch.equal(tensors[second], expected)
+        assert all(torch.equal(views[name], tensors[name]) for name in views)
+        turned.add((second, slots.turned))
+    arenas.close()
+    assert turned == {("x", True), ("x", False), ("z", False)}, "an input of one layout is never transposed"

@@ -15,6 +15,7 @@ from lab_samples import SQUARE, workers
 from warpsmith.core.evaluation import Status
 from warpsmith.errors import MachineFailed
 from warpsmith.lab.workers import process, worker_host, zygote
+from warpsmith.lab.workers import side as side_module
 from warpsmith.lab.workers.arena import Arena
 from warpsmith.lab.workers.side import Limits, SideFailed
 from warpsmith.lab.workers.worker_host import WorkerHost
@@ -446,6 +447,23 @@ def test_a_worker_that_cannot_start_is_the_machines_failure(host, monkeypatch):
     monkeypatch.setattr(host, "_hidden", [0])
     with pytest.raises(MachineFailed, match="could not be started"):
         host.start_side("solution", Limits()).unreadable_reason()
+
+
+def test_a_device_that_cannot_be_opened_is_the_machines_failure(host):
+    side = host.start_side("solution", Limits(seconds=30))
+    side.warm("no such device")
+    with pytest.raises(MachineFailed, match="could not be started: ⟦RuntimeError"):
+        side.ask({"do": "resources"})
+    side.close()
+
+
+def test_the_start_of_a_device_has_a_limit_of_its_own(host, monkeypatch):
+    monkeypatch.setattr(side_module, "_START_SECONDS", 20.0)
+    side = host.start_side("solution", Limits(seconds=0.0))
+    side.warm("cpu")
+    with pytest.raises(SideFailed, match="did not end within 0 s"):
+        side.ask({"do": "resources"})
+    side.close()
 
 
 def test_closing_a_host_ends_workers_that_were_not_closed():

@@ -144,6 +144,7 @@ class CorrectnessCheck:
             if grade and (grade.status is Status.PASSED or session.grade_reference().status is Status.PASSED):
                 first, second = session.alias or ("", "")
                 same = "the same tensor as" if layout == ALIASED else "the beginning of"
+                same = "the transpose of" if session.turned else same
                 self._record_grade(session, grade, f"{second} is {same} {first},")
             return
 

@@ -24,7 +24,7 @@ from warpsmith.core.evaluation import GATE_VERSION, Evaluation, Status, StepName
 from warpsmith.core.hardware import Machine, Measurement, Target
 from warpsmith.core.text import PartCounter, Tell
 from warpsmith.core.trust import Check
-from warpsmith.errors import WarpsmithError
+from warpsmith.errors import MachineFailed, WarpsmithError
 from warpsmith.lab.calibration import measurement
 from warpsmith.lab.gate.judge import judge_version
 from warpsmith.lab.gate.request import Candidate, Request
@@ -163,6 +163,7 @@ class RedTeam:
 
         Raises:
             BadDefinition: a definition or its reference is wrong.
+            MachineFailed: this process lost the GPU, so that no later case can be judged in it.
         """
         concurrent = [case for case in cases if jobs > 1 and self._is_untimed(case)]
         sequential = [case for case in cases if case not in concurrent]
@@ -238,6 +239,7 @@ class RedTeam:
         except WarpsmithError:
             raise
         except Exception as error:  # a case that breaks the grader is a finding, and not the end of the run
+            _check_context(venue)
             message = f"the gate itself broke: {type(error).__name__}: {error}"
             return RedTeamResult.model_validate(
                 {**case_identity,
@@ -297,6 +299,7 @@ class RedTeam:
         request = self._request(case, file, venue.target, tell)
         evaluation = judge_version(request, self._host(venue))
         if _machine_failed(evaluation):
+            _check_context(venue)
             self._hosts.pop(venue.host_key).close()
             if Status.MACHINE_FAILED not in case.header.status:
                 evaluation = judge_version(request, self._host(venue))
@@ -334,6 +337,21 @@ class RedTeam:
         if venue.host_key not in self._hosts:
             self._hosts[venue.host_key] = WorkerHost(*venue.host_key)
         return self._hosts[venue.host_key]
+
+
+def _check_context(venue: _Venue) -> None:
+    """Raise MachineFailed if this process can use its GPU no more: after an assertion on it, no call succeeds."""
+    import torch
+
+    if venue.target.kind != "gpu" or not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        return
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError as error:
+        reason = str(error).partition("\n")[0]
+        raise MachineFailed(
+            f"The red team lost the GPU: {reason}. Run the same command again: it goes on where it ended."
+        ) from error
 
 
 def _impoverish(file: DefinitionFile) -> DefinitionFile:

@@ -1,8 +1,9 @@
 """Shapes that a judgement draws by class, beside those near the declared ones: no version can prepare for them.
 
 `edge` has one axis of a single element, `skewed` has one axis much longer and another one much shorter, `square`
-has one size along all axes, `long` has one axis longer than any judged size and few elements otherwise, `larger`
-is beyond the largest judged size. Their numbers vary too, such as the epsilon of a norm.
+has one size along all axes, or along one of several and another one, `long` has one axis longer than any judged
+size and few elements otherwise, `larger` is beyond the largest judged size. Their numbers vary too, such as the
+epsilon of a norm.
 """
 
 from __future__ import annotations
@@ -86,8 +87,10 @@ def draw_class_workloads(
     row_axis = None if interpreted else rows.find_row_axis(file)  # it runs the reference
     edges += [f"edge-{_ROW}"] * (len(axes) > 2)
     rounds = (f"round-{step}" for step in input_rules.ROUND_SIZES if step <= max(longest.values()))
-    kinds = [*edges, *rounds, *(f"tiny-{index}" for index in range(input_rules.TINY_SHAPES))]
+    powers = [f"round-power-{index}" for index in range(input_rules.POWER_SHAPES)]
+    kinds = [*edges, *rounds, *powers, *(f"tiny-{index}" for index in range(input_rules.TINY_SHAPES))]
     kinds += [f"long-{axis}" for axis in axes] + ["skewed", "square"] * (len(axes) > 1)
+    kinds += [f"square-{axis}" for axis in axes] * (len(axes) > 2)
     if interpreted:
         kinds, most = ["edge"], input_rules.NEAR_ELEMENTS_INTERPRETED
     factors = {axis: _factors(file, axis, row_axis) for axis in axes}
@@ -140,7 +143,8 @@ def draw_larger_workload(
 def draw_far_workloads(
     file: DefinitionFile, judged: Sequence[Workload], *, seed: int | None = None
 ) -> list[Workload]:
-    """Draw a workload for each axis that callers may choose freely, with about a million of it and little else.
+    """Draw two workloads for each axis that callers may choose freely, with about a million of it and little else,
+    and with so many that 16 bits are too few.
 
     Axes of whose sums the definition does not say how long they are have none. Where no result is rounded, it is
     so long that a float no longer counts it, as far as a call has room. Nothing is computed: a call may be too
@@ -157,13 +161,14 @@ def draw_far_workloads(
             not file.definition.work(base).flops
             or _factors(file, axis, row_axis)[1] == input_rules.LARGER_FACTORS[2]
         )
-        for least, end in lengths if is_free else ():
-            length = chance.randrange(least, end)
-            room = max(input_rules.LONG_ELEMENTS, length + length // 4)
-            workload = _lengthen(file, base, axes, axis, length, room, chance)
-            if most < least and file.definition.elements(workload) <= room:
-                drawn.append(workload)
-                break
+        for several in (lengths, (input_rules.SHORT_LENGTHS,)) if is_free else ():
+            for least, end in several:
+                length = chance.randrange(least, end)
+                room = max(input_rules.LONG_ELEMENTS, length + length // 4)
+                workload = _lengthen(file, base, axes, axis, length, room, chance)
+                if most < least and file.definition.elements(workload) <= room:
+                    drawn.append(workload)
+                    break
     return drawn
 
 
@@ -290,12 +295,17 @@ def _draw_sizes(
             return {**dict.fromkeys(short, 1), last: sizes[last]}
         case "edge":
             return {**sizes, along or first: 1}
+        case "round" if along.startswith("power"):
+            tops = {axis: max(most, 1).bit_length() - 1 for axis, most in longest.items()}
+            return {axis: 1 << chance.randint(min(4, top), top) for axis, top in tops.items()}
         case "round":
             return _round_sizes(small, longest, int(along), chance) or _round_axis(
                 tiny, longest, int(along), chance
             )
         case "tiny":
             return dict.fromkeys(longest, tiny[first]) if along == _SQUARE else tiny
+        case "square" if along:
+            return {**sizes, chance.choice([axis for axis in longest if axis != along]): sizes[along]}
         case "square":
             most = min(max(longest.values()), int(input_rules.ROUND_ELEMENTS ** (1 / len(longest))))
             return dict.fromkeys(longest, chance.randint(min(input_rules.TINY_SIZE, most), most))

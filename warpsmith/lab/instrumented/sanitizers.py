@@ -125,7 +125,8 @@ def run_sanitizers(
 
     Kernels that workers of the same source left in `compiled` are not compiled again.
 
-    If the tool is missing or does not support this device, its checks count as not run; that is not a failure.
+    If the tool is missing or does not support this device, its checks count as not run; that is not a failure. Nor
+    is the limit where a workload is beyond `gate_rules.SANITIZED_ELEMENTS`: a tool may take minutes there.
     """
     program = find_compute_sanitizer()
     if program is None:
@@ -140,7 +141,8 @@ def run_sanitizers(
         prepared = Path(folder).resolve() / "prepared"
         _prepare(prepared, file, build, language, workloads)
         names = ", ".join(workload.name for workload in workloads)
-        runs = _ToolRuns(program, prepared, Path(output), nonce, seconds, names, compiled)
+        large = any(file.definition.elements(each) > gate_rules.SANITIZED_ELEMENTS for each in workloads)
+        runs = _ToolRuns(program, prepared, Path(output), nonce, seconds, names, large, compiled)
         with ThreadPoolExecutor(len(TOOLS)) as pool:
             outcomes = list(pool.map(runs.outcome, TOOLS))
     failure = next((outcome.failure for outcome in outcomes if outcome.failure), None)
@@ -174,6 +176,8 @@ class _ToolRuns:
     nonce: str
     seconds: float
     names: str
+    large: bool
+    """Whether a workload is larger than those that the limit is meant for."""
     compiled: Path | None
 
     def outcome(self, name: str) -> _ToolOutcome:
@@ -234,6 +238,8 @@ class _ToolRuns:
             )
             return _ToolOutcome(Check(name=name, ran=False, how=unsupported))
         reason = self._broken(report, in_time)
+        if not in_time and self.large:
+            return _ToolOutcome(Check(name=name, ran=False, how=f"{reason} at {self.names}"))
         if reason:
             return _ToolOutcome(Check(name=name, ran=False, how=reason), broken=f"{name} gave no result: {reason}")
         version = f" ({_version(self.program)})"

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 ADVERSARIAL = (
     "large", "tiny", "shifted", "lowered", "constant", "scaled_rows", "sorted", "denormal", "sparse", "one_hot",
     "near_tie", "wide", "heavy_end", "far", "huge", "repeated", "lowest", "ones",
+    "balanced", "runs", "faint",
 )  # fmt: skip
 """Further distributions for correctness; one applies if the reference itself stays within its bound there."""
 
@@ -45,7 +46,7 @@ ALONE = ("lowest",)
 FINITE = (MASKED, MASKED_ALONG, IN_RANGE, *ALONE)
 """Distributions that count where all results are finite."""
 
-UNMIXED = ("denormal", HUGE, *ALONE)
+UNMIXED = ("denormal", "faint", HUGE, *ALONE)
 """Distributions that are not mixed with others: intermediate results may be flushed to zero, or overflow."""
 
 DISTRIBUTIONS = ("normal", "uniform", MASKED, MASKED_ALONG, "nonfinite", *ADVERSARIAL, MIXED_ROWS)
@@ -100,6 +101,8 @@ def shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.G
             return values * 2.0 ** min(exponent, int(log2(room)))
         case "huge" if values.numel():  # not so large that a sum of them overflows
             return values * 2.0 ** int(input_rules.HUGE_SHARE * log2(torch.finfo(getattr(torch, dtype)).max))
+        case "faint":  # a kernel that guards against overflow alone loses the squares of them
+            return values * 2.0 ** int(input_rules.FAINT_SHARE * log2(torch.finfo(getattr(torch, dtype)).tiny))
         case "lowest" if values.ndim and values.numel():
             lowest = torch.finfo(getattr(torch, dtype)).min
             filled = torch.rand((*values.shape[:-1], 1), **options) < input_rules.LOWEST_ROWS
@@ -113,6 +116,16 @@ def shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.G
             return values
         case "repeated" if values.ndim and values.numel():
             return _repeat_slice(values, dtype, generator)
+        case "balanced" if values.ndim:  # each row has a sum of zero: every value comes with its negative
+            half = values.shape[-1] // 2
+            order = torch.randperm(2 * half, **options)
+            values[..., : 2 * half] = torch.cat([values[..., :half], -values[..., :half]], -1)[..., order]
+            values[..., 2 * half :] = 0
+            return values
+        case "runs" if values.ndim and values.numel():
+            length = 1 << int(torch.randint(1, input_rules.RUN_VALUES + 1, (), **options))
+            places = torch.arange(values.shape[-1], device=values.device)
+            return values[..., places.div_(length, rounding_mode="floor").mul_(length)]
         case "sparse":
             return values * (torch.rand(values.shape, **options) < input_rules.SPARSE_SHARE)
         case "one_hot" if values.ndim and values.numel():

@@ -52,11 +52,18 @@ LIMIT_SHARE: Final = 0.25
 NEAR_ONE_BITS: Final = 10
 """Negative binary logarithm of its distance from 1, at most. Chosen: a mean's decay is near 1, few draws are."""
 
+WHOLE_SHARE: Final = 0.25
+"""Share of the other drawn real numbers that are whole, or a half more, as far as the range has such. Chosen:
+exponents and factors of callers are."""
+
+WHOLE_NUMBERS: Final = 8
+"""Largest size of such a number. Chosen."""
+
 SIZE_SHARE: Final = 0.25
 """Share of the other drawn integers that are a size of the call, one less or one more. Chosen."""
 
-SPECIAL_CALLS: Final = 4
-"""Calls of a size with numbers that are special together, or sizes, at most. Chosen: four near shapes meet all."""
+SPECIAL_CALLS: Final = 8
+"""Calls of a size with numbers that are special together, or sizes, at most. Chosen: two near shapes meet all."""
 
 TINY_SIZE: Final = 17
 """Every size of a tiny shape is below it. Chosen: narrower than a vector of most kernels."""
@@ -64,8 +71,11 @@ TINY_SIZE: Final = 17
 TINY_SHAPES: Final = 3
 """Tiny shapes that a judgement draws. Chosen: they take no time."""
 
-ROUND_SIZES: Final = (8, 16, 32, 64, 128)
+ROUND_SIZES: Final = (8, 16, 32, 64, 128, 1024)
 """Divisors of the sizes of a round shape, which callers use. Chosen: what tiles divide, or tails have."""
+
+POWER_SHAPES: Final = 2
+"""Round shapes whose sizes are powers of two. Chosen: trees have an even number of levels, or an odd one."""
 
 ROUND_ELEMENTS: Final = 1 << 17
 """Elements of a workload that a round shape is derived from. Chosen: there is one for each of `ROUND_SIZES`."""
@@ -84,6 +94,9 @@ overflow, and rows leave caches and stacks. On a GPU honest kernels hold a row."
 
 FAR_WIDTH: Final = 8
 """Size of its other axes, exclusive. Chosen: rows for several distributions, in little time."""
+
+SHORT_LENGTHS: Final = (1 << 15, 1 << 17)
+"""The same, once more. From the ranges of signed and unsigned 16-bit integers, which places are kept in."""
 
 COUNTED_LENGTHS: Final = (9 << 21, 10 << 21)
 """The same where no result is rounded, and little else has elements. Derived: a float counts to 2^24, and a
@@ -197,6 +210,10 @@ WIDE_EXPONENT: Final = 56
 HUGE_SHARE: Final = 0.8
 """Share of the type's largest exponent that the distribution `huge` has. Chosen: sums do not overflow."""
 
+FAINT_SHARE: Final = 0.7
+"""Share of the type's least exponent that the distribution `faint` has. Chosen: squares underflow, and values do
+not."""
+
 LOWEST_ROWS: Final = 0.25
 """Share of the rows of the distribution `lowest` that hold nothing but the lowest finite number. Chosen."""
 
@@ -232,6 +249,13 @@ HEAVY_END: Final = 7
 HEAVY_FACTOR: Final = 64
 """Factor of those values. Chosen."""
 
+ALIKE_INTEGERS: Final = 3
+"""Integers that differ from all others of their input, at most. Chosen: who looks at the ends misses them."""
+
+RUN_VALUES: Final = 6
+"""Binary logarithm of the length of runs of equal values in the distribution `runs`, at most. Chosen: a warp, and
+more."""
+
 LARGEST_POSITIONS: Final = (1 << 12, 1 << 20)
 """Integers without a declared range are below one of these, by chance, beside floating-point numbers. Chosen:
 tokens of a sequence, which many references can still compute with, and of the longest."""
@@ -262,9 +286,9 @@ GAP_ELEMENTS: Final = 1 << 20
 """Elements of a tensor above which a transposed or expanded one has no gaps. Chosen: each byte of a gap is
 checked."""
 
-SLICE_STEPS: Final = (2, 3)
+SLICE_STEPS: Final = (2, 3, 4)
 """Steps between the elements of a sliced tensor along its last axis, by chance: queries and keys, or those and
-values, in one tensor."""
+values, in one tensor; and a channel of four."""
 
 BEGIN_STEPS: Final[Mapping[str, int]] = {"cpu": 64, "cuda": 512}
 """Multiples of bytes at which the first tensor of a call begins in its page, by chance and by device. From
@@ -281,6 +305,10 @@ BATCH_LENGTHS: Final = (2, 3, 4, 8, 16)
 
 BATCH_TRIES: Final = 3
 """Other batches of random length that such rows are placed in, besides one of a single row. Chosen."""
+
+BATCH_TEAMS: Final = (0, 16, 96)
+"""Numbers of OpenMP threads of which the calls of such rows have one, the same in all batches; 0 is the usual one.
+Chosen: machines of many cores, where a kernel may split a row that few others stand beside."""
 
 LONGEST_BATCH: Final = 1 << 13
 """Length of the longest batch that such rows are placed in, where callers may choose it. Chosen: other kernels for

@@ -16,13 +16,14 @@ def order_integers(drawn: torch.Tensor, generator: torch.Generator) -> torch.Ten
     """Return other integers between the least and the largest one that were drawn.
 
     By chance they are one integer everywhere, the least, the largest, mostly the one nearest to zero, sorted, near
-    each other, multiples of a power of two, or in runs of equal ones.
+    each other, multiples of a power of two, in runs of equal ones, one integer but for a few, or two integers in a
+    half of the places each.
     """
     import torch
 
     options: dict[str, Any] = {"generator": generator, "device": drawn.device}
     least, most = int(drawn.min()), int(drawn.max())
-    match int(torch.randint(8, (), **options)):
+    match int(torch.randint(10, (), **options)):
         case 0:
             return torch.full_like(drawn, int(drawn.flatten()[0]))
         case 1:
@@ -41,6 +42,16 @@ def order_integers(drawn: torch.Tensor, generator: torch.Generator) -> torch.Ten
             return torch.randint(span + 1, drawn.shape, **options).add_(first)
         case 6:
             return _draw_multiples(drawn, least, most, generator)
+        case 7:
+            values = torch.full_like(drawn, int(drawn.flatten()[0])).flatten()
+            count = min(int(torch.randint(1, input_rules.ALIKE_INTEGERS + 1, (), **options)), values.numel())
+            places = torch.randperm(values.numel(), **options)[:count]
+            values[places] = drawn.flatten()[places]
+            return values.view(drawn.shape)
+        case 8:
+            pair = drawn.flatten()[torch.randint(drawn.numel(), (2,), **options)]
+            halves = torch.arange(drawn.numel(), device=drawn.device) * 2 >= drawn.numel()
+            return pair[halves.long()].view(drawn.shape)
         case _:
             length = 1 << int(torch.randint(1, input_rules.RUN_INTEGERS + 1, (), **options))
             places = torch.arange(drawn.numel(), device=drawn.device).div_(length, rounding_mode="floor")

@@ -109,11 +109,19 @@ def _draw_between(least: float, most: float, chance: random.Random) -> float:
     """Draw a number, by its logarithm where both limits have one sign."""
     if (special := _draw_special_number(least, most, chance)) is not None:
         return special
+    if chance.random() < input_rules.WHOLE_SHARE and (numbers := _list_whole_numbers(least, most)):
+        return chance.choice(numbers)
     if least * most <= 0:
         if least < most and chance.random() < input_rules.WIDE_NUMBERS:
             return _draw_near_end(least, most, (most - least) / input_rules.WIDE_SPAN, chance)
         return chance.uniform(least, most)
     return least * math.exp(math.log(most / least) * chance.random())
+
+
+def _list_whole_numbers(least: float, most: float) -> list[float]:
+    """List the small whole numbers of a range, and those that are a half more."""
+    ends = (max(least, -input_rules.WHOLE_NUMBERS), min(most, input_rules.WHOLE_NUMBERS))
+    return [number / 2 for number in range(math.ceil(2 * ends[0]), math.floor(2 * ends[1]) + 1)]
 
 
 def _draw_near_end(least: float, most: float, step: float, chance: random.Random) -> float:

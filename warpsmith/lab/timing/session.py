@@ -388,7 +388,7 @@ class Session(Slots):
         definition = self.file.definition
         if (name, slot) in self._answers and self.reads_memory_of(name):
             outputs = self._answers[name, slot]
-            check_outputs(definition, self.workloads[slot], outputs)
+            check_outputs(definition, self.workloads[slot], outputs, trusted=self.sides[name].trusted)
             if definition.outputs_are == "returned":
                 for facts, view in zip(outputs, views.values(), strict=True):
                     if view.numel():
@@ -398,7 +398,8 @@ class Session(Slots):
         if (name, slot) not in self._delivered:
             answer = self.ask(name, {"do": "deliver", "slot": slot})
             self._delivered[name, slot] = parse_outputs(answer.get("outputs"), name)
-        check_outputs(definition, self.workloads[slot], self._delivered[name, slot])
+        delivered = self._delivered[name, slot]
+        check_outputs(definition, self.workloads[slot], delivered, trusted=self.sides[name].trusted)
         return views
 
     def reads_memory_of(self, name: str) -> bool:

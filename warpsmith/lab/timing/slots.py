@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 
 ALIASED, VIEWED = "aliased", "viewed"
+_EVEN = 0.5
 """Layouts of a call in which two inputs are one tensor, and in which one is the beginning of another."""
 
 
@@ -54,17 +55,20 @@ class Slots:
         self.inputs = Inputs(file, workload, seed, device)
         self._sources = [Inputs(file, each, seed + slot, device) for slot, each in enumerate(mix)]
         """Source of the inputs of each slot where workloads are mixed; empty otherwise."""
-        is_aliased = layout in (ALIASED, VIEWED)
-        self.alias = self.inputs.draw_alias(same_shape=layout == ALIASED) if is_aliased else None
+        is_aliased, is_same = layout in (ALIASED, VIEWED), layout == ALIASED
+        self.alias = self.inputs.draw_alias(same_shape=is_same) if is_aliased else None
         """Two inputs, the second of which lies where the first one begins; None if none do."""
         layout = CONTIGUOUS if is_aliased else layout
         self._input_layout, self._output_layout, self._placements = lay_out_mix(
             file, self.workloads, layout, device="cpu" if device == "cpu" else "cuda"
         )
+        self.turned = _draw_turn(file, workload, self.alias) if is_same else False
+        """Whether the second one of two that are one tensor is its transpose."""
         if self.alias:
             first, second = self.alias
             for inputs, _ in self._placements:
-                inputs[second] = replace(inputs[second], offset=inputs[first].offset)
+                strides = _transposed_strides(inputs[second].shape) if self.turned else None
+                inputs[second] = replace(inputs[second], offset=inputs[first].offset, strides=strides)
         memory = arenas.inputs.memory
         self._views = [
             {name: placement.view(memory) for name, placement in inputs.items()} for inputs, _ in self._placements
@@ -137,7 +141,8 @@ class Slots:
         self.drawn[slot] = values = dict(values)
         if self.alias:
             source, part = self.alias
-            values[part] = view_start(values[source], tuple(values[part].shape))
+            start = view_start(values[source], tuple(values[part].shape))
+            values[part] = start.transpose(-1, -2).contiguous() if self.turned else start
         for name, view in self._views[slot].items():
             axis = self._placements[slot][0][name].expanded_axis
             if axis is None:
@@ -162,3 +167,23 @@ class Slots:
             import torch
 
             torch.cuda.synchronize()
+
+
+def _draw_turn(file: DefinitionFile, workload: Workload, alias: tuple[str, str] | None) -> bool:
+    """Draw whether the second of two inputs is the transpose of the first one, where layout and shape allow it."""
+    if alias is None:
+        return False
+    spec = file.definition.tensor_inputs[alias[1]]
+    shape = file.definition.shape(spec, workload)
+    is_square = len(shape) > 1 and shape[-1] == shape[-2] > 1
+    return spec.layout == "any" and is_square and random.SystemRandom().random() < _EVEN
+
+
+def _transposed_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the strides of a contiguous tensor whose last two axes, of one size, are exchanged."""
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= size
+    last, row, *others = strides
+    return (*reversed(others), last, row)

@@ -44,15 +44,15 @@ STRIDED = ("padded", "transposed", "sliced", "misaligned", EXPANDED)
 """Further memory layouts of a tensor.
 
 `padded`: rows are farther apart than they are long. `transposed`: the last two axes are swapped in memory; of more
-axes, any are; lines may be padded. `sliced`: each row uses every second or third element. A vector does so in all
-three. `misaligned`: it starts one element after an aligned address. `expanded`: all of an axis drawn by chance is
-one slice in memory, which may be sliced.
+axes, any are; lines may be padded, and sliced. `sliced`: each row uses every second, third or fourth element. A
+vector does so in all three. `misaligned`: it starts one element after an aligned address. `expanded`: all of an
+axis drawn by chance is one slice in memory, which may be sliced, and the other axes are in any order.
 """
 
 DENSE = ("transposed", EXPANDED)
 """Layouts that may come without gaps, as they do where a tensor is large."""
 
-_DENSE_SHARE = 0.5
+_DENSE_SHARE = _REORDERED_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,8 @@ class Layout:
         """Reserve the next placement, contiguous or one of `STRIDED`; a tensor without axes is never strided."""
         shift = DTYPES[dtype].bytes if layout == "misaligned" else 0
         padding, slicing = (random.SystemRandom().choice(each) for each in (self._paddings, self._slices))
+        if layout == "transposed" and len(shape) > 1 and self._may_be_dense():
+            slicing = 1
         if layout in DENSE and (prod(shape) > input_rules.GAP_ELEMENTS or self._may_be_dense()):
             padding, slicing = 0, 1
         strides = _strides(shape, layout, padding, slicing)
@@ -150,7 +152,7 @@ def _most_elements(shape: tuple[int, ...], layout: str, padding: int, slicing: i
     """Return the elements that any order of axes, or any expanded axis, takes with such gaps; else 0."""
     if layout == "transposed":
         lines = prod(shape) // max(min(shape), 1)
-        return lines * (min(shape) + padding)
+        return lines * (min(shape) + padding) * slicing
     return prod(shape) * slicing if layout == EXPANDED else 0
 
 
@@ -161,7 +163,7 @@ def _strides(shape: tuple[int, ...], layout: str, padding: int, slicing: int) ->
         shape: sizes.
         layout: `CONTIGUOUS` or one of `STRIDED`.
         padding: elements between the rows of `padded` ones.
-        slicing: step between the elements of `sliced` ones, and of vectors.
+        slicing: step between the elements of `sliced` ones, of others that are sliced too, and of vectors.
     """
     if layout not in (CONTIGUOUS, *STRIDED):
         raise ValueError(f"unknown layout `{layout}`; the layouts are: {', '.join((CONTIGUOUS, *STRIDED))}")
@@ -172,7 +174,7 @@ def _strides(shape: tuple[int, ...], layout: str, padding: int, slicing: int) ->
     if len(shape) == 1:
         return (max(slicing, 2),)
     if layout == "transposed":
-        return _reordered_strides(shape, padding)
+        return _reordered_strides(shape, padding, slicing)
     rows, cols = shape[-2:]
     padding = padding if layout == "padded" else 0
     row, last = (cols + padding, 1) if layout == "padded" else (slicing * cols, slicing)
@@ -183,27 +185,31 @@ def _strides(shape: tuple[int, ...], layout: str, padding: int, slicing: int) ->
     return tuple(reversed(strides))
 
 
-def _reordered_strides(shape: tuple[int, ...], padding: int) -> tuple[int, ...]:
-    """Return strides with the axes in another order than the tensor's, by chance; the lines of the axis that is
-    dense are as far apart as they are long, or farther by the padding."""
+def _reordered_strides(shape: tuple[int, ...], padding: int, slicing: int) -> tuple[int, ...]:
+    """Return strides with the axes in another order than the tensor's, by chance, from a step on; lines of the
+    axis with that step are as far apart as they are long, or farther by the padding."""
     axes = list(range(len(shape)))
     order = axes[:]
     while order == axes:
         order = random.SystemRandom().sample(axes, len(axes))
-    strides, step = dict.fromkeys(axes, 1), 1
+    strides, step = dict.fromkeys(axes, slicing), slicing
     for axis in reversed(order):
-        strides[axis], step = step, step * shape[axis] + (padding if step == 1 else 0)
+        strides[axis], step = step, step * shape[axis] + (padding * slicing if axis == order[-1] else 0)
     return tuple(strides.values())
 
 
 def _expanded_strides(shape: tuple[int, ...], step: int) -> tuple[int, ...] | None:
-    """Return strides from a step on, but zero for an axis drawn by chance; None if no axis has two elements."""
+    """Return strides from a step on, but zero for an axis drawn by chance; by chance the others are in another
+    order than the tensor's. None if no axis has two elements."""
     axes = [axis for axis, size in enumerate(shape) if size > 1]
     if not axes:
         return None
     expanded = random.SystemRandom().choice(axes)
     strides = [0] * len(shape)
-    for axis in reversed(range(len(shape))):
+    order = list(range(len(shape)))
+    if random.SystemRandom().random() < _REORDERED_SHARE:
+        random.SystemRandom().shuffle(order)
+    for axis in reversed(order):
         if axis != expanded:
             strides[axis], step = step, step * max(shape[axis], 1)
     return tuple(strides)

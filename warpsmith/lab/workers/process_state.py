@@ -57,7 +57,7 @@ def _torch() -> Any:  # noqa: ANN401 - a module whose flags are read by name
     return torch
 
 
-def _flushes_subnormals(least: float = sys.float_info.min, subnormal: float = 5e-324) -> tuple[bool, bool]:
+def flushes_subnormals(least: float = sys.float_info.min, subnormal: float = 5e-324) -> tuple[bool, bool]:
     """Return True for each of these: a subnormal result becomes zero; a subnormal operand counts as zero."""
     return least * 0.5 == 0.0, subnormal * 2.0**100 == 0.0
 
@@ -71,7 +71,7 @@ def _rounding_mode(unit: float = 1.0, little: float = 1e-20) -> tuple[bool, bool
 
 
 def _floating_modes() -> tuple[object, ...]:
-    return _flushes_subnormals(), _rounding_mode()
+    return flushes_subnormals(), _rounding_mode()
 
 
 def _digest(value: object) -> str:
@@ -227,7 +227,7 @@ _LIMITS = 10
 """Kinds of limits that every Linux has."""
 
 _READERS: dict[str, Callable[[], object]] = {
-    "flushing of subnormal numbers": _flushes_subnormals,
+    "flushing of subnormal numbers": flushes_subnormals,
     "rounding mode": _rounding_mode,
     "cores of the thread": lambda: sorted(os.sched_getaffinity(0)),
     "priority": lambda: os.getpriority(os.PRIO_PROCESS, 0),

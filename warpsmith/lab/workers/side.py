@@ -198,7 +198,7 @@ class Side:
         self.resume()
         if self._warming:
             self._warming = False
-            self.answer("warm")
+            self._receive_of_start("the device's context")
         self._send(message, files)
 
     def answer(self, doing: str, *, at_once: bool = False) -> Message:
@@ -213,7 +213,7 @@ class Side:
         """
         if at_once:
             self._channel.spin(_SPIN_SECONDS)
-        answer = self._receive(doing)
+        answer = self._receive(doing, self._limits.seconds)
         if not answer.get("ok"):
             raise self._failure_of_answer(answer)
         return answer
@@ -292,11 +292,25 @@ class Side:
         except ChannelClosed:
             raise self._failure_of_death() from None
 
-    def _receive(self, doing: str) -> Message:
-        deadline = time.monotonic() + self._limits.seconds
+    def _receive_of_start(self, doing: str) -> Message:
+        """Wait for an answer from before any code of a version ran: what fails there is the machine's.
+
+        Raises:
+            CompanionFailed: it does not come, or reports a failure.
+        """
+        try:
+            answer = self._receive(doing, max(self._limits.seconds, _START_SECONDS))
+            if answer.get("ok") is False:
+                raise self._failure_of_answer(answer)
+        except SideFailed as failure:
+            raise CompanionFailed(f"A worker could not be started: {failure.message}.") from failure
+        return answer
+
+    def _receive(self, doing: str, seconds: float) -> Message:
+        deadline = time.monotonic() + seconds
         try:
             if not self._channel.wait(deadline, _WATCH_SECONDS, self.check_limits):
-                message = f"{doing} did not end within {self._limits.seconds:g} s and was killed"
+                message = f"{doing} did not end within {seconds:g} s and was killed"
                 raise self._kill_as_failed(Status.TIMEOUT, message)
             return self._channel.receive()[0]
         except ChannelClosed:
@@ -305,10 +319,7 @@ class Side:
     def _start_report(self) -> Message:
         """Return the worker's report after it was sandboxed, and whether its memory can be read; waits once."""
         if self._report is None:
-            try:
-                report = self._receive("starting")
-            except SideFailed as failure:
-                raise CompanionFailed(f"A worker could not be started: {failure.message}.") from failure
+            report = self._receive_of_start("starting")
             self._report = report | {"unreadable": self._cannot_read(report["witness"])}
         return self._report
 
@@ -408,5 +419,7 @@ class Side:
         return ""
 
 
+_START_SECONDS = 180.0
+"""Least seconds for the start of a worker and of its device: drivers take their time on a busy machine."""
 _LEAVE_SECONDS, _LEAVE_STEP = 1.0, 0.002
 """Seconds that the end of a worker by itself may take, and between two looks at it."""

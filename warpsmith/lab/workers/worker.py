@@ -31,6 +31,7 @@ from warpsmith.lab.operator.peers import Peer, PreparedWeights
 from warpsmith.lab.workers import phase_times, process_state
 from warpsmith.lab.workers.arena import TensorPlacement, open_arena
 from warpsmith.lab.workers.calls import fresh_memory, late_inputs, openmp_state, page_memory
+from warpsmith.lab.workers.calls.caller_modes import flush_subnormals
 from warpsmith.lab.workers.calls.timer_signals import send_timer_signals
 from warpsmith.lab.workers.channel import Channel, Message
 from warpsmith.languages.base import (
@@ -176,21 +177,24 @@ class Worker:
             self._settle()
         return self._keep_result(message, result)
 
-    def call_as(self, slot: int, placement: str = "", interval: float = 0, **caller: int) -> Any:  # noqa: ANN401
+    def call_as(self, slot: int, placement: str = "", interval: float = 0, flush: int = 0, **caller: int) -> Any:  # noqa: ANN401
         """Return the results of a call.
 
         Args:
             slot: the slot.
             placement: its inputs are copied to pages of their own, and so placed there; not if it is empty.
             interval: seconds between signals of a timer that arrive meanwhile; 0 is none.
+            flush: 1 if subnormal numbers count as zero for this thread.
             caller: arguments of `openmp_state.call_as`; without any, this thread calls.
         """
         arguments = self.tensors.arguments[slot]
         if placement:
-            inputs = len(self.definition.inputs)
-            arguments = [*page_memory.copy_to_pages(arguments[:inputs], placement), *arguments[inputs:]]
+            inputs = dict(zip(self.definition.inputs, arguments, strict=False))
+            anywhere = [name for name, spec in self.definition.tensor_inputs.items() if spec.layout == "any"]
+            copies = page_memory.copy_to_pages(inputs, placement, anywhere)
+            arguments = [*copies, *arguments[len(inputs) :]]
         run = functools.partial(self.run, *arguments)
-        with send_timer_signals(interval):
+        with send_timer_signals(interval), flush_subnormals(flush):
             return openmp_state.call_as(run, **caller) if caller else run()
 
     def call_again(self, message: Message) -> Message:

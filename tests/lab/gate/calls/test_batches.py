@@ -104,3 +104,17 @@ def test_bits_that_depend_on_the_length(seat, file, condition, interpreted, pass
     with pytest.raises(SideFailed, match="bits of y depend on the batch of a row") as caught:
         check.check_batches(few)
     assert caught.value.status is Status.NOT_REPRODUCIBLE
+
+
+@needs_compiler
+def test_bits_that_depend_on_the_length_among_many_threads(seat, file):
+    source = "#include <omp.h>\n" + rows_kernel("omp_get_max_threads() > 8 * rows")
+    place = seat(file, source)
+    check = CorrectnessCheck(file, place.arenas, place.side, "cpu", place.seed, False)
+
+    def check_until_many_threads() -> None:
+        for _ in range(40):
+            check.check_batches(file.definition.workloads[0])
+
+    with pytest.raises(SideFailed, match=r"instead of 3 along `rows`, \d+ OpenMP threads"):
+        check_until_many_threads()

@@ -31,6 +31,15 @@ def test_infinite_elements_stay_where_they_are(kind: edits.EditKind) -> None:
         assert not torch.equal(edited, HIDDEN)
 
 
+@pytest.mark.parametrize(("dtype", "most"), [("float32", 14), ("float16", 11), ("bfloat16", 8)])
+def test_elements_move_by_as_little_as_their_type_shows(dtype: str, most: int) -> None:
+    tensor = torch.linspace(1.0, 2.0, 100).to(getattr(torch, dtype))
+    moves = [(edits._edit_structure(tensor, "near") != tensor).float().mean() for _ in range(100)]
+    assert min(moves) > 0.3, "each edit shows"
+    shares = {edits._draw_near_share(tensor.dtype) for _ in range(300)}
+    assert shares == {2.0**-bits for bits in range(8, most + 1)}
+
+
 @pytest.mark.parametrize("within", [True, False])
 def test_a_new_element_is_finite(within: bool) -> None:
     for _ in range(60):

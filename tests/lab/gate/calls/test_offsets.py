@@ -10,6 +10,7 @@ from lab_samples import SQUARE
 
 from warpsmith import languages
 from warpsmith.core.evaluation import Status
+from warpsmith.errors import CompanionFailed
 from warpsmith.lab.gate.calls import offsets
 from warpsmith.lab.gate.calls.offsets import check_offsets
 from warpsmith.lab.grading import shapes
@@ -90,6 +91,25 @@ def test_memory_that_is_too_small_is_said(workshop, monkeypatch):
     check = offsets.check_offsets(file, None, None, file.definition.workloads, "cuda")
     assert not check.ran
     assert "GiB" in check.how
+
+
+@pytest.mark.parametrize("error", [CompanionFailed("no memory left for inputs"), torch.OutOfMemoryError("none")])
+def test_a_smaller_call_is_made_where_the_grader_has_no_room(workshop, monkeypatch, error):
+    file = workshop.load("square", SQUARE)
+    beyond = [shapes.lengthen_beyond(file, file.definition.workloads[0], "n", limit) for limit in (200, 100)]
+    calls = []
+
+    def grade_rows(_file, _host, _source, workload, *_):
+        calls.append(workload.axes["n"])
+        if len(calls) == 1:
+            raise error
+
+    monkeypatch.setattr(offsets, "_grade_rows", grade_rows)
+    monkeypatch.setattr(offsets, "_wait_for_memory", lambda _: 1 << 40)
+    check = offsets._check_first_that_fits(file, None, None, beyond, "n", "cuda")
+    assert check.ran
+    assert check.how == f"sampled rows of a call {beyond[1].name} elements"
+    assert calls[0] > calls[1]
 
 
 @pytest.mark.parametrize(

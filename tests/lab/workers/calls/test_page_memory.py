@@ -23,7 +23,7 @@ TENSORS = [
 @pytest.mark.parametrize("placement", PLACEMENTS)
 @pytest.mark.parametrize("tensor", TENSORS, ids=lambda tensor: f"{tuple(tensor.shape)} {tensor.dtype}")
 def test_a_copy_is_equal_and_lies_at_its_edge(tensor, placement):
-    copy, number = copy_to_pages([tensor, 3.5], placement)
+    copy, number = copy_to_pages({"x": tensor, "alpha": 3.5}, placement, "x")
     assert torch.equal(copy, tensor)
     assert copy.stride() == tensor.stride()
     assert number == 3.5
@@ -33,9 +33,17 @@ def test_a_copy_is_equal_and_lies_at_its_edge(tensor, placement):
         assert at % mmap.PAGESIZE == (512 if placement == "inside" else 0)
 
 
+@pytest.mark.parametrize("length", [1, 15, 16, 17, 1024])
+def test_a_copy_that_may_not_begin_anywhere_is_aligned(length):
+    (copy,) = copy_to_pages({"x": torch.arange(float(length))}, "end", ())
+    end = copy.data_ptr() + 4 * length
+    assert copy.data_ptr() % 64 == 0
+    assert -end % mmap.PAGESIZE < 64
+
+
 def touch(placement, index, writes):
     faulthandler.disable()
-    (copy,) = copy_to_pages([torch.arange(1024.0)], placement)
+    (copy,) = copy_to_pages({"x": torch.arange(1024.0)}, placement, "x")
     beyond = copy.as_strided((1,), (1,), copy.storage_offset() + index)
     if writes:
         beyond.fill_(1.0)

@@ -37,11 +37,12 @@ def check_batches(
     axis = file.definition.batch_invariant
     assert axis is not None
     size = file.definition.sizes(workload)[axis]
-    whole = open_session(workload)
+    whole, chance = open_session(workload), random.SystemRandom()
     whole.fill_inputs(slots=1)
     outputs = {name: spec for name, spec in file.definition.outputs.items() if axis in spec.shape}
-    expected = _call_outputs(whole)
-    chance = random.SystemRandom()
+    team = chance.choice(input_rules.BATCH_TEAMS) if whole.device == "cpu" else 0
+    caller: dict[str, float | str] = {"team": team} if team else {}
+    expected = _call_outputs(whole, caller)
     for length in sorted(lengths):
         chosen = rows.choose_places(size, min(size, length, input_rules.PLACED_ROWS))
         places = rows.choose_places(length, len(chosen))
@@ -51,11 +52,11 @@ def check_batches(
         )
         inputs = file.definition.tensor_inputs
         batch.write_inputs(0, rows.place_rows(batch.drawn[0], whole.drawn[0], inputs, axis, chosen, places))
-        results = _call_outputs(batch)
+        results = _call_outputs(batch, caller)
         again = rows.take_rows({name: results[name] for name in outputs}, outputs, axis, places)
         first = rows.take_rows({name: expected[name] for name in outputs}, outputs, axis, chosen)
         if name := correctness.differing_output(first, again):
-            where = f"{length} instead of {size} along `{axis}`"
+            where = f"{length} instead of {size} along `{axis}`" + (f", {team} OpenMP threads" if caller else "")
             raise SideFailed(Status.NOT_REPRODUCIBLE, f"bits of {name} depend on the batch of a row: {where}")
 
 
@@ -100,6 +101,6 @@ def _longest_batch(file: DefinitionFile, workload: Workload, axis: str) -> int:
     return min(room, input_rules.LONGEST_BATCH)
 
 
-def _call_outputs(session: Session) -> dict[str, torch.Tensor]:
-    session.call_side(SOLUTION, fresh="poison", deliver=True)
+def _call_outputs(session: Session, caller: dict[str, float | str]) -> dict[str, torch.Tensor]:
+    session.call_side(SOLUTION, fresh="poison", deliver=True, caller=caller)
     return {name: tensor.clone() for name, tensor in session.fetch_outputs(SOLUTION, 0).items()}

@@ -41,6 +41,7 @@ _REGIONS: Final = tuple(
 _SIGNALS: Final = Caller(
     f"with a timer's signal each {gate_rules.CALLER_SIGNALS * 1e6:.0f} us", {"interval": gate_rules.CALLER_SIGNALS}
 )
+_MODES: Final = Caller("with subnormal numbers flushed to zero", {"flush": 1})
 _TEAMS: Final = (
     *(Caller(f"with {team} OpenMP threads", {"team": team}) for team in gate_rules.CALLER_TEAMS),
     Caller(
@@ -73,7 +74,7 @@ class OtherCallers:
         """
         self._file, self._side = file, side
         self._threads, self._teams, self._pages = (
-            _draw_turns(callers) for callers in ((_STACK, _SIGNALS, *_REGIONS), _TEAMS, _PAGES)
+            _draw_turns(callers) for callers in ((_STACK, _SIGNALS, _MODES, *_REGIONS), _TEAMS, _PAGES)
         )
         self._calls: Counter[str] = Counter()
 

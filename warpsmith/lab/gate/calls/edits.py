@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Sequence
-from math import isfinite
+from math import isfinite, log2
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from warpsmith.core import gate_rules
@@ -25,8 +25,8 @@ Tensors = dict[str, "torch.Tensor"]
 
 EditKind = Literal["sign", "exchange", "line", "slices", "near", "cut"]
 """The largest element changes its sign; two elements change places, anywhere or in a line along an axis; two
-slices along an axis do; all elements move by up to `gate_rules.NEAR_EDIT` of their size; one cut between groups
-moves by 1."""
+slices along an axis do; all elements move by a share of their size within `gate_rules.NEAR_EDITS`; one cut between
+groups moves by 1."""
 
 EXCHANGES: Final[tuple[EditKind, ...]] = ("exchange", "line", "slices")
 """Kinds that keep each element: a checksum without an order does not see them."""
@@ -233,7 +233,7 @@ def _edit_structure(tensor: torch.Tensor, kind: EditKind, dim: int | None = None
     flat = edited.view(-1)
     if kind == "near":
         signs = 2 * torch.randint(2, flat.shape, device=flat.device) - 1
-        flat.copy_((flat.double() * (1 + gate_rules.NEAR_EDIT * signs)).to(flat.dtype))
+        flat.copy_((flat.double() * (1 + _draw_near_share(tensor.dtype) * signs)).to(flat.dtype))
     elif kind == "sign":
         numbers = computable(flat)
         index = int(numbers.where(numbers.isfinite(), 0).abs().argmax())
@@ -242,6 +242,15 @@ def _edit_structure(tensor: torch.Tensor, kind: EditKind, dim: int | None = None
         index, step = random.SystemRandom().choice(_movable_cuts(tensor))
         flat[index] += step
     return edited
+
+
+def _draw_near_share(dtype: torch.dtype) -> float:
+    """Draw the share of its size by which an element moves; a type of few digits shows no small one."""
+    import torch
+
+    least, most = gate_rules.NEAR_EDITS
+    digits = 1 - round(log2(torch.finfo(dtype).eps))
+    return 2.0 ** -random.SystemRandom().randint(least, max(least, min(most, digits)))
 
 
 def draw_exchange(tensor: torch.Tensor, kind: EditKind, dim: int | None = None) -> Exchange:

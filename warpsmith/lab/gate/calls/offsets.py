@@ -14,7 +14,7 @@ from warpsmith.core.arithmetic.dtype import is_floating
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Status
 from warpsmith.core.trust import Check
-from warpsmith.errors import BadDefinition
+from warpsmith.errors import BadDefinition, CompanionFailed
 from warpsmith.lab.grading import free_axes, rows, shapes
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
@@ -73,11 +73,16 @@ def check_offsets(
 def _check_first_that_fits(
     file: DefinitionFile, host: WorkerHost, source: SideSource, beyond: Sequence[Workload], axis: str, device: str
 ) -> Check:
+    import torch
+
     room = _wait_for_memory(min(_bytes_needed(file, workload) for workload in beyond))
     for workload in beyond:
         if (needed := _bytes_needed(file, workload)) <= room:
             try:
                 _grade_rows(file, host, source, workload, axis, device)
+            except (CompanionFailed, torch.OutOfMemoryError):  # no room for the grader: a smaller call may fit
+                torch.cuda.empty_cache()
+                continue
             except BadDefinition as error:
                 return Check(
                     name=_NAME, ran=False, how=f"inputs {workload.name} elements cannot be drawn: {error}"[:300]

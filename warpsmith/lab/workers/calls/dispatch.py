@@ -23,20 +23,19 @@ def observe_operators(report: OperatorCallback) -> AbstractContextManager[Any]:
     """Return a context that calls `report` after each operator; operators that `report` runs itself are not
     observed."""
 
-    def run(name: str, call: Callable[[], Any], arguments: Any) -> Any:  # noqa: ANN401
-        result = call()
+    def keep(name: str, arguments: Any, result: Any) -> Any:  # noqa: ANN401
         report(name, arguments, result)
         return result
 
-    return _dispatch_mode(run)
+    return _dispatch_mode(keep)
 
 
 def replace_results(replace: Callable[[str, Any], Any]) -> AbstractContextManager[Any]:
     """Return a context in which each operator gives what `replace` makes of its name and its result."""
-    return _dispatch_mode(lambda name, call, _: replace(name, call()))
+    return _dispatch_mode(lambda name, _, result: replace(name, result))
 
 
-def _dispatch_mode(run: Callable[[str, Callable[[], Any], Any], Any]) -> AbstractContextManager[Any]:
+def _dispatch_mode(result_of: Callable[[str, Any, Any], Any]) -> AbstractContextManager[Any]:
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class DispatchObserver(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -47,8 +46,7 @@ def _dispatch_mode(run: Callable[[str, Callable[[], Any], Any], Any]) -> Abstrac
             )  # Nothing compiles before it is imported, and the import takes two seconds.
 
         def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401
-            arguments = args, kwargs or {}
             name = f"{function.namespace}.{function._schema.name.partition('::')[2]}"
-            return run(name, lambda: function(*arguments[0], **arguments[1]), (args, kwargs))
+            return result_of(name, (args, kwargs), function(*args, **(kwargs or {})))
 
     return DispatchObserver()  # type: ignore[no-untyped-call]

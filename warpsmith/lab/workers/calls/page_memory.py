@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,23 +20,32 @@ PLACEMENTS: Final[Mapping[str, str]] = MappingProxyType(
 """Placements of a tensor in its pages, and the words for them; the last one is at `_INSIDE` bytes."""
 
 _INSIDE = 512
+_ALIGNMENT = 64
+"""Bytes that a caller's tensor begins at a multiple of, unless its layout is any."""
 
 
-def copy_to_pages(arguments: Sequence[Any], placement: str) -> list[Any]:
-    """Return the arguments of a call with a read-only copy in place of each tensor.
+def copy_to_pages(inputs: Mapping[str, Any], placement: str, anywhere: Collection[str]) -> list[Any]:
+    """Return the inputs of a call with a read-only copy in place of each tensor.
 
-    A copy has the strides of its tensor.
+    A copy has the strides of its tensor. It begins at a multiple of 64 bytes, unless it may begin anywhere, and up
+    to 63 bytes may then follow it before its last page ends.
 
     Args:
-        arguments: tensors and numbers.
+        inputs: tensors and numbers by name.
         placement: one of `PLACEMENTS`.
+        anywhere: names of the tensors that may begin at any element.
     """
     import torch
 
-    return [_copy_tensor(each, placement) if isinstance(each, torch.Tensor) else each for each in arguments]
+    return [
+        _copy_tensor(each, placement, each.element_size() if name in anywhere else _ALIGNMENT)
+        if isinstance(each, torch.Tensor)
+        else each
+        for name, each in inputs.items()
+    ]
 
 
-def _copy_tensor(tensor: torch.Tensor, placement: str) -> torch.Tensor:
+def _copy_tensor(tensor: torch.Tensor, placement: str, alignment: int) -> torch.Tensor:
     import torch
 
     steps = zip(tensor.shape, tensor.stride(), strict=True)
@@ -44,7 +53,7 @@ def _copy_tensor(tensor: torch.Tensor, placement: str) -> torch.Tensor:
     size, page = elements * tensor.element_size(), mmap.PAGESIZE
     room = -(-(size + _INSIDE * (placement == "inside")) // page) * page
     memory = mmap.mmap(-1, room + page, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    offset = {"end": room - size, "start": page, "inside": _INSIDE}[placement]
+    offset = {"end": (room - size) // alignment * alignment, "start": page, "inside": _INSIDE}[placement]
     copy = torch.frombuffer(memory, dtype=torch.uint8)[offset : offset + size].view(tensor.dtype)
     copy.copy_(tensor.as_strided((elements,), (1,)))
     address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
