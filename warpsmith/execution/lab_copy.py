@@ -56,7 +56,9 @@ def read_compiled_sha256(entry: NamedContext, lab: LabCopy) -> str:
 def save_compiled_sha256(entry: NamedContext, lab: LabCopy, sha256: str) -> None:
     """Keep the hash of the compiled copy on this machine, where nothing that runs over there can change it."""
     file = _hash_file(entry)
-    hashes = {name: kept for name, kept in _read_hashes(file).items() if name != lab.sha256} | {lab.sha256: sha256}
+    hashes = {name: digest for name, digest in _read_hashes(file).items() if name != lab.sha256} | {
+        lab.sha256: sha256
+    }
     files.write_file(file, json.dumps(dict(list(hashes.items())[-LABS_TO_KEEP:]), indent=2) + "\n")
 
 

@@ -12,7 +12,7 @@ from warpsmith.core.evaluation import Status
 from warpsmith.lab.gate.correctness_check import CorrectnessCheck
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import load_definition
-from warpsmith.lab.operator.distributions import ADVERSARIAL, ALONE, IN_RANGE, MASKED, MASKED_ALONG, UNMIXED
+from warpsmith.lab.operator.distributions import ADVERSARIAL, ALONE, FULL, IN_RANGE, MASKED, MASKED_ALONG, UNMIXED
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -65,6 +65,16 @@ def test_declared_ranges_have_their_distribution_at_every_size(workload_set, nam
         inputs=SimpleNamespace(adversarial_distributions=(*ADVERSARIAL, IN_RANGE)),
     )
     assert all(list(check._adversarial(session)).count(IN_RANGE) == 1 for _ in range(20))
+
+
+@pytest.mark.parametrize(("name", "count"), [("far-one", 1), ("middle-one", 0)])
+def test_far_shapes_have_full_integers(name, count):
+    check = CorrectnessCheck(None, None, None, "cpu", lambda: 1)
+    session = SimpleNamespace(
+        workload=SimpleNamespace(set="full", name=name),
+        inputs=SimpleNamespace(adversarial_distributions=(*ADVERSARIAL, FULL)),
+    )
+    assert all(list(check._adversarial(session)).count(FULL) == count for _ in range(20))
 
 
 @pytest.mark.parametrize(

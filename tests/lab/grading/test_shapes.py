@@ -152,7 +152,7 @@ def test_a_far_shape_is_long_along_one_axis_and_small_otherwise():
     for seed in range(5):
         for workload in shapes.draw_far_workloads(file, judged, seed=seed):
             longest = max(workload.axes, key=workload.axes.get)
-            lengths = [*map(range, *zip(input_rules.FAR_LENGTHS, input_rules.SHORT_LENGTHS, strict=True))]
+            lengths = [range(*each) for each in (input_rules.FAR_LENGTHS, *input_rules.SHORT_LENGTHS)]
             assert any(workload.axes[longest] in each for each in lengths)
             assert all(workload.axes[each] < input_rules.FAR_WIDTH for each in workload.axes if each != longest)
             assert shapes.shape_class(workload) == shapes.FAR
@@ -182,11 +182,11 @@ def test_far_shapes_are_drawn_on_a_cpu_alone():
 def test_what_is_counted_goes_beyond_what_a_float_counts(workshop):
     text = SQUARE.replace('{"y": TensorSpec(shape=("n",))}', '{"y": TensorSpec(shape=(1,), dtype="int64")}')
     counted = workshop.load("square", text.replace("return x * x", "return (x > 0).sum(0, keepdim=True)"))
-    far, short = shapes.draw_far_workloads(counted, counted.definition.workloads)
-    assert short.axes["n"] in range(*input_rules.SHORT_LENGTHS)
+    far, *short = shapes.draw_far_workloads(counted, counted.definition.workloads)
+    assert [1 << each.axes["n"].bit_length() - 1 for each in short] == [1 << 15, 1 << 16]
     assert far.axes["n"] in range(*input_rules.COUNTED_LENGTHS)
     assert 0.95 * far.axes["n"] > 1 << 24
-    whole, _ = shapes.draw_far_workloads(workshop.load("square", SQUARE), counted.definition.workloads)
+    whole, *_ = shapes.draw_far_workloads(workshop.load("square", SQUARE), counted.definition.workloads)
     assert whole.axes["n"] in range(*input_rules.FAR_LENGTHS)
 
 

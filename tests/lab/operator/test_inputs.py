@@ -9,7 +9,7 @@ from lab_samples import SQUARE
 from warpsmith.core.definition import Workload
 from warpsmith.errors import BadDefinition
 from warpsmith.lab.operator import input_rules, inputs
-from warpsmith.lab.operator.distributions import ADVERSARIAL, DISTRIBUTIONS, IN_RANGE
+from warpsmith.lab.operator.distributions import ADVERSARIAL, DISTRIBUTIONS, FULL, IN_RANGE
 from warpsmith.lab.operator.inputs import Inputs
 
 
@@ -340,6 +340,23 @@ def test_zipf_ids_are_skewed_and_the_frequent_ones_change(ids):
 def test_integers_that_cannot_be_drawn_are_named(ids, how):
     with pytest.raises(BadDefinition, match=f"cannot be drawn as `{how}`.*known: integers:<low>:<high>, offsets"):
         ids(how)
+
+
+def test_full_integers_are_alike_and_by_chance_the_largest(workshop):
+    text = SQUARE.replace(
+        'inputs={"x": TensorSpec(shape=("n",))}',
+        'inputs={"ids": TensorSpec(shape=("n",), dtype="int32", distribution="integers:0:1000"), '
+        '"cuts": TensorSpec(shape=(9,), dtype="int64", distribution="offsets:n"), "x": TensorSpec(shape=("n",))}',
+    ).replace("def reference(x)", "def reference(ids, cuts, x)")
+    file = workshop.load("square", text)
+    source = Inputs(file, file.definition.workloads[0], 1, "cpu")
+    assert FULL in source.adversarial_distributions
+    drawn = [source.draw(FULL) for _ in range(40)]
+    assert all(each["ids"].unique().numel() == 1 for each in drawn)
+    values = [int(each["ids"][0]) for each in drawn]
+    assert 5 < sum(value > 980 for value in values) < 35
+    assert len(set(values)) > 10
+    assert all(each["cuts"].unique().numel() > 1 and each["x"].unique().numel() > 900 for each in drawn)
 
 
 def test_offsets_are_a_vector(ids):

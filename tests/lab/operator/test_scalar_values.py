@@ -55,6 +55,18 @@ def test_each_size_comes_once_for_an_integer(workshop):
     }
 
 
+def test_two_integers_make_a_size_together(workshop):
+    specs = '"start": ScalarSpec(type="int", value=5, between=(0, 4096)), '
+    specs += '"length": ScalarSpec(type="int", value=48, between=(0, 990))'
+    kinds = scalars_by_kind(workshop, with_scalars(specs))
+    sums = {kind: (each["start"], each["length"]) for kind, each in kinds.items() if "+" in kind[0]}
+    assert sums == {
+        ("length + start", "n", "-1"): (951, 48),
+        ("length + start", "n", "0"): (952, 48),
+        ("length + start", "n", "1"): (953, 48),
+    }, "a length of 994 is out of its range"
+
+
 def test_numbers_are_special_together_as_far_as_their_ranges_go(workshop):
     assert scalars_by_kind(workshop, FACTORS) == {
         ("1",): {"a": 1.0, "b": 1.0},

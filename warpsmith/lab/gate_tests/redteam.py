@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import multiprocessing
 import os
+import re
 import signal
 import sys
 import sysconfig
@@ -65,6 +66,7 @@ _HANG_SECONDS = 5.0
 _PLAIN = "control_plain"
 """The honest version of each definition that the sanitizers run, in addition to the attacks that they must
 catch."""
+_HANGS = re.compile(r"\bhangs?\b")
 _BOMB_BYTES = 2 << 30
 _PR_SET_PDEATHSIG = 1
 
@@ -437,6 +439,6 @@ def _describe_missing(need: Need, checks: Iterable[Check]) -> str:
 
 def _limits(header: CaseHeader) -> Limits:
     """Return limits that are short for a case that hangs, and tight for one that exhausts memory."""
-    hangs = "hang" in header.family or Status.TIMEOUT in header.status
+    hangs = _HANGS.search(header.family) is not None or Status.TIMEOUT in header.status
     bomb = "memory bomb" in header.family or Status.OUT_OF_MEMORY in header.status
     return Limits(seconds=_HANG_SECONDS if hangs else Limits.seconds, memory_bytes=_BOMB_BYTES if bomb else 0)

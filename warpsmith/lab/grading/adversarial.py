@@ -9,6 +9,7 @@ from warpsmith.lab.grading import shapes
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.distributions import (
     ALONE,
+    FULL,
     IN_RANGE,
     MASKED,
     MASKED_ALONG,
@@ -26,7 +27,7 @@ def choose_distributions(
 
     Declared and derived odd workloads get all of them, with masked inputs, drawn ones some by chance. Larger ones
     get them in one call that mixes them row by row, and by chance one of those that do not mix, but none near the
-    ends of a type. All get the one of declared ranges.
+    ends of a type. All get the one of declared ranges, and far ones full integers.
 
     Args:
         workload: the workload.
@@ -39,7 +40,8 @@ def choose_distributions(
     kind, in_range = shapes.shape_class(workload), tuple(name for name in available if name == IN_RANGE)
     if workload.set != "odd":
         further = (*set(UNMIXED).difference(ALONE), *(name for name in available if name == RELATED_INPUTS))
-        return (MIXED_ROWS, chance.choice(further), *((REPEATED,) if kind == shapes.FAR else ()), *in_range)
+        far = (REPEATED, *(name for name in available if name == FULL)) if kind == shapes.FAR else ()
+        return (MIXED_ROWS, chance.choice(further), *far, *in_range)
     every = (*available, MASKED, MASKED_ALONG)
     if turn is not None:
         return every[turn :: input_rules.DISTRIBUTION_TURNS]

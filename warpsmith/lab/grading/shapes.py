@@ -143,8 +143,8 @@ def draw_larger_workload(
 def draw_far_workloads(
     file: DefinitionFile, judged: Sequence[Workload], *, seed: int | None = None
 ) -> list[Workload]:
-    """Draw two workloads for each axis that callers may choose freely, with about a million of it and little else,
-    and with so many that 16 bits are too few.
+    """Draw workloads for each axis that callers may choose freely, with about a million of it and little else, and
+    with so many that 15 or 16 bits are too few.
 
     Axes of whose sums the definition does not say how long they are have none. Where no result is rounded, it is
     so long that a float no longer counts it, as far as a call has room. Nothing is computed: a call may be too
@@ -161,15 +161,21 @@ def draw_far_workloads(
             not file.definition.work(base).flops
             or _factors(file, axis, row_axis)[1] == input_rules.LARGER_FACTORS[2]
         )
-        for several in (lengths, (input_rules.SHORT_LENGTHS,)) if is_free else ():
+        for several in (lengths, *((each,) for each in input_rules.SHORT_LENGTHS)) if is_free else ():
             for least, end in several:
                 length = chance.randrange(least, end)
-                room = max(input_rules.LONG_ELEMENTS, length + length // 4)
+                room = max(input_rules.LONG_ELEMENTS, _count_longer_tensors(file, axis) * (length + length // 4))
                 workload = _lengthen(file, base, axes, axis, length, room, chance)
                 if most < least and file.definition.elements(workload) <= room:
                     drawn.append(workload)
                     break
     return drawn
+
+
+def _count_longer_tensors(file: DefinitionFile, axis: str) -> int:
+    """Return the number of tensors that an axis makes longer."""
+    definition = file.definition
+    return sum(axis in spec.shape for spec in (*definition.tensor_inputs.values(), *definition.outputs.values()))
 
 
 def _lengthen(

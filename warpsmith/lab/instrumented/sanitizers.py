@@ -177,7 +177,7 @@ class _ToolRuns:
     seconds: float
     names: str
     large: bool
-    """Whether a workload is larger than those that the limit is meant for."""
+    """True if a workload is larger than those that the limit is meant for."""
     compiled: Path | None
 
     def outcome(self, name: str) -> _ToolOutcome:

@@ -37,6 +37,9 @@ RELATED_INPUTS = "related_inputs"
 IN_RANGE = "in_range"
 """Distribution of a whole call: inputs with a declared range hold rows of few levels, at its ends or sorted."""
 
+FULL = "full"
+"""Distribution of a whole call: each input of integers holds one, by chance the largest that was drawn."""
+
 HUGE = "huge"
 """Distribution whose sums are within a type, but not all of its products."""
 

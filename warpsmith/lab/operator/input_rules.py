@@ -95,8 +95,8 @@ overflow, and rows leave caches and stacks. On a GPU honest kernels hold a row."
 FAR_WIDTH: Final = 8
 """Size of its other axes, exclusive. Chosen: rows for several distributions, in little time."""
 
-SHORT_LENGTHS: Final = (1 << 15, 1 << 17)
-"""The same, once more. From the ranges of signed and unsigned 16-bit integers, which places are kept in."""
+SHORT_LENGTHS: Final = ((1 << 15, 1 << 16), (1 << 16, 1 << 17))
+"""The same of further ones. From the ranges of signed and unsigned 16-bit integers, which places are kept in."""
 
 COUNTED_LENGTHS: Final = (9 << 21, 10 << 21)
 """The same where no result is rounded, and little else has elements. Derived: a float counts to 2^24, and a

@@ -20,6 +20,7 @@ from warpsmith.lab.operator.distributions import (
     ADVERSARIAL,
     ALONE,
     DISTRIBUTIONS,
+    FULL,
     IN_RANGE,
     MASKED,
     MASKED_ALONG,
@@ -29,7 +30,7 @@ from warpsmith.lab.operator.distributions import (
 )
 from warpsmith.lab.operator.integer_range import ANY, POSITIONS, find_integer_range
 from warpsmith.lab.operator.range_values import Limits, arrange_rows
-from warpsmith.lab.operator.related_values import order_integers, relate_input
+from warpsmith.lab.operator.related_values import fill_integers, order_integers, relate_input
 
 if TYPE_CHECKING:
     import torch
@@ -118,7 +119,7 @@ class Inputs:
 
     def _together(self, count: int, distribution: str | None, quick: bool) -> Iterator[dict[str, torch.Tensor]]:
         specs = self._definition.tensor_inputs
-        whole = distribution if distribution in (RELATED_INPUTS, IN_RANGE) else None
+        whole = distribution if distribution in (RELATED_INPUTS, IN_RANGE, FULL) else None
         distribution = None if whole else distribution
         alone = self._pick_input() if distribution in ALONE else None
         calls = self._captured.choose_calls(self._workload.axes, count, self._generator) if self._captured else []
@@ -132,6 +133,8 @@ class Inputs:
             drawn[name] = [self._place_sentinel(tensor, number) for tensor in drawn[name]]
         if whole == RELATED_INPUTS:
             self._relate(drawn)
+        for name in self._independent_integers if whole == FULL else ():
+            drawn[name] = [fill_integers(tensor, self._generator) for tensor in drawn[name]]
         for name, limits in self._ranges.items() if whole == IN_RANGE else ():
             drawn[name] = [arrange_rows(tensor, limits, self._generator) for tensor in drawn[name]]
         yield from ({name: tensors[part] for name, tensors in drawn.items()} for part in range(count))
@@ -253,8 +256,12 @@ class Inputs:
         """Return the further distributions that apply; none if the definition draws its own inputs."""
         if self._file.inputs is not None:
             return ()
-        whole = {RELATED_INPUTS: self._relatable, IN_RANGE: self._ranges}
+        whole = {RELATED_INPUTS: self._relatable, IN_RANGE: self._ranges, FULL: self._independent_integers}
         return (*ADVERSARIAL, *(name for name, inputs in whole.items() if inputs))
+
+    @property
+    def _independent_integers(self) -> list[str]:
+        return [name for name in self._definition.tensor_inputs if self.integer_limits(name)]
 
     @property
     def _ranges(self) -> dict[str, Limits]:

@@ -58,6 +58,16 @@ def order_integers(drawn: torch.Tensor, generator: torch.Generator) -> torch.Ten
             return drawn.flatten()[places].view(drawn.shape)
 
 
+def fill_integers(drawn: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return one integer everywhere: by chance the largest that was drawn, or the first."""
+    import torch
+
+    if not drawn.numel():
+        return drawn
+    is_largest = bool(torch.randint(2, (), generator=generator, device=drawn.device))
+    return torch.full_like(drawn, int(drawn.max() if is_largest else drawn.flatten()[0]))
+
+
 def _draw_multiples(drawn: torch.Tensor, least: int, most: int, generator: torch.Generator) -> torch.Tensor:
     """Draw multiples of a power of two in a range, of which many come twice; the tensor itself if none fits."""
     import torch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Callable, Mapping
@@ -33,7 +34,7 @@ def list_special_scalars(file: DefinitionFile, workload: Workload) -> list[Speci
     """Return the numbers of a call that are special where its sizes are those of a workload.
 
     Two numbers and more are all 0, all 1, all the least or all the largest that they may be, as far as their
-    ranges go. An integer is the size of an axis, one less or one more.
+    ranges go. An integer, or the sum of two, is the size of an axis, one less or one more.
     """
     definition, usual = file.definition, file.definition.scalars(workload)
     ranges = {name: definition.scalar_range(name) for name in _free_scalars(file)}
@@ -48,13 +49,19 @@ def list_special_scalars(file: DefinitionFile, workload: Workload) -> list[Speci
         if len(fitting) > 1:
             special.append(SpecialScalars((kind,), {**usual, **fitting}))
     integers = [name for name in ranges if isinstance(usual[name], int)]
+    targets = [(axis, size, step) for axis, size in definition.sizes(workload).items() for step in _STEPS]
     for name in integers:
-        for axis, size in definition.sizes(workload).items():
-            special += [
-                SpecialScalars((name, axis, str(step)), {**usual, name: size + step})
-                for step in _STEPS
-                if _holds(ranges[name], size + step)
-            ]
+        special += [
+            SpecialScalars((name, axis, str(step)), {**usual, name: size + step})
+            for axis, size, step in targets
+            if _holds(ranges[name], size + step)
+        ]
+    for first, second in itertools.permutations(integers, 2):
+        special += [
+            SpecialScalars((f"{first} + {second}", axis, str(step)), {**usual, second: rest})
+            for axis, size, step in targets
+            if _holds(ranges[second], rest := int(size + step - usual[first]))
+        ]
     return special
 
 

@@ -36,6 +36,9 @@ _AFTER = "after an edit of {} in place"
 _EVEN = 0.5
 """Chance of each of two kinds of elements."""
 
+_LAST = 0.25
+"""Chance of the last element, which a hash in whole words leaves out."""
+
 _PAIR = 2
 """Parts that change places."""
 
@@ -185,17 +188,18 @@ def write_combined(session: Session, combine: Callable[[Tensors], Tensors]) -> N
 def edit_tensor(tensor: torch.Tensor, fresh: torch.Tensor, *, within: bool) -> torch.Tensor:
     """Return a copy with one element changed, or two exchanged.
 
-    By chance the element becomes larger than the largest, so that sums and maxima depend on it, or any finite one
-    of the fresh values, so that a checksum of extremes does not see it. With `within` it becomes the largest of
-    the fresh values, or the smallest if it is the largest already. Integers, whose values may have to fit each
-    other, are exchanged or replaced by the fresh ones.
+    By chance it is the last element, or any. It becomes larger than the largest, so that sums and maxima depend on
+    it, or any finite one of the fresh values, so that a checksum of extremes does not see it, or moves by little,
+    so that a sum of all in low precision does not. With `within` it becomes the largest of the fresh values, or
+    the smallest if it is the largest already. Integers, whose values may have to fit each other, are exchanged or
+    replaced by the fresh ones.
     """
     import torch
 
     chance = random.SystemRandom()
     edited = tensor.clone()
     flat = edited.view(-1)
-    index = chance.randrange(flat.numel())
+    index = flat.numel() - 1 if chance.random() < _LAST else chance.randrange(flat.numel())
     if not tensor.is_floating_point():
         if within or chance.random() < _EVEN:
             return fresh
@@ -204,7 +208,9 @@ def edit_tensor(tensor: torch.Tensor, fresh: torch.Tensor, *, within: bool) -> t
         return edited
     if not within:
         if chance.random() < _EVEN:
-            flat[index] = fresh.view(-1)[_draw_finite_places(fresh, 1)[0]]
+            moved = float(computable(flat)[index]) * (1 + 2.0 ** -gate_rules.NEAR_EDITS[0])
+            moves = chance.random() < _EVEN and isfinite(moved) and bool(flat[index] != moved)
+            flat[index] = moved if moves else fresh.view(-1)[_draw_finite_places(fresh, 1)[0]]
             return edited
         largest = float(computable(flat).nan_to_num(nan=0.0, posinf=0.0, neginf=0.0).abs().max())
         larger = gate_rules.EDIT_FACTOR * largest + gate_rules.EDIT_OFFSET
