@@ -56,10 +56,9 @@ def read_compiled_sha256(entry: NamedContext, lab: LabCopy) -> str:
 def save_compiled_sha256(entry: NamedContext, lab: LabCopy, sha256: str) -> None:
     """Keep the hash of the compiled copy on this machine, where nothing that runs over there can change it."""
     file = _hash_file(entry)
-    hashes = {name: digest for name, digest in _read_hashes(file).items() if name != lab.sha256} | {
-        lab.sha256: sha256
-    }
-    files.write_file(file, json.dumps(dict(list(hashes.items())[-LABS_TO_KEEP:]), indent=2) + "\n")
+    others = {name: digest for name, digest in _read_hashes(file).items() if name != lab.sha256}
+    latest = [*others.items(), (lab.sha256, sha256)][-LABS_TO_KEEP:]
+    files.write_file(file, json.dumps(dict(latest), indent=2) + "\n")
 
 
 def _hash_file(entry: NamedContext) -> Path:

@@ -67,8 +67,8 @@ def test_some_sizes_are_powers_of_two(workshop):
         chosen = [workload for workload in drawn if workload.name.startswith("round-power-")]
         assert len(chosen) == input_rules.POWER_SHAPES
         assert all(size & (size - 1) == 0 for workload in chosen for size in workload.axes.values())
-        powers |= {workload.axes["c"] for workload in chosen}
-    assert powers == {16, 32, 64, 128}
+        powers |= {(workload.name[12], workload.axes["c"]) for workload in chosen}
+    assert powers == {("0", 16), ("0", 64), ("1", 32), ("1", 128)}
 
 
 def test_each_of_several_axes_is_once_as_long_as_another_one(workshop):

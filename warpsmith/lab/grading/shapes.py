@@ -302,8 +302,7 @@ def _draw_sizes(
         case "edge":
             return {**sizes, along or first: 1}
         case "round" if along.startswith("power"):
-            tops = {axis: max(most, 1).bit_length() - 1 for axis, most in longest.items()}
-            return {axis: 1 << chance.randint(min(4, top), top) for axis, top in tops.items()}
+            return {axis: _draw_power(most, int(along[-1]), chance) for axis, most in longest.items()}
         case "round":
             return _round_sizes(small, longest, int(along), chance) or _round_axis(
                 tiny, longest, int(along), chance
@@ -333,6 +332,15 @@ def _bound_elements(file: DefinitionFile, workload: Workload, kind: str, axes: S
             file, workload, [axis for axis in axes if axis != along], input_rules.LONG_ELEMENTS
         )
     return odd.halve_longest(file, workload, axes, input_rules.NEAR_ROOM * input_rules.NEAR_ELEMENTS)
+
+
+def _draw_power(most: int, number: int, chance: random.Random) -> int:
+    """Draw a power of two up to a size, above a tile where there is one, with an exponent as odd or even as a
+    number where there is one."""
+    top = max(most, 1).bit_length() - 1
+    exponents = range(min(input_rules.TILE.bit_length(), top), top + 1)
+    alike = [exponent for exponent in exponents if exponent % 2 == number % 2]
+    return 1 << chance.choice(alike or exponents)
 
 
 def _round_sizes(small: Workload, longest: Sizes, step: int, chance: random.Random) -> Sizes:

@@ -40,11 +40,12 @@ def test_elements_move_by_as_little_as_their_type_shows(dtype: str, most: int) -
     assert shares == {2.0**-bits for bits in range(8, most + 1)}
 
 
-def test_the_last_element_is_edited_more_often() -> None:
+def test_the_elements_at_the_ends_are_edited_more_often() -> None:
     tensor, fresh = torch.zeros(1001), torch.ones(1001)
     places = [int((edits.edit_tensor(tensor, fresh, within=False) != tensor).nonzero()) for _ in range(200)]
     assert 20 < places.count(1000) < 90
-    assert len(set(places)) > 80
+    assert 20 < places.count(0) < 90
+    assert len(set(places)) > 60
 
 
 @pytest.mark.parametrize("within", [True, False])

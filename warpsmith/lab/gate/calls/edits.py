@@ -36,9 +36,6 @@ _AFTER = "after an edit of {} in place"
 _EVEN = 0.5
 """Chance of each of two kinds of elements."""
 
-_LAST = 0.25
-"""Chance of the last element, which a hash in whole words leaves out."""
-
 _PAIR = 2
 """Parts that change places."""
 
@@ -188,18 +185,19 @@ def write_combined(session: Session, combine: Callable[[Tensors], Tensors]) -> N
 def edit_tensor(tensor: torch.Tensor, fresh: torch.Tensor, *, within: bool) -> torch.Tensor:
     """Return a copy with one element changed, or two exchanged.
 
-    By chance it is the last element, or any. It becomes larger than the largest, so that sums and maxima depend on
-    it, or any finite one of the fresh values, so that a checksum of extremes does not see it, or moves by little,
-    so that a sum of all in low precision does not. With `within` it becomes the largest of the fresh values, or
-    the smallest if it is the largest already. Integers, whose values may have to fit each other, are exchanged or
-    replaced by the fresh ones.
+    By chance it is the first element, the last, or any. It becomes larger than the largest, so that sums and
+    maxima depend on it, or any finite one of the fresh values, so that a checksum of extremes does not see it, or
+    moves by little, so that a sum of all in low precision does not. With `within` it becomes the largest of the
+    fresh values, or the smallest if it is the largest already. Integers, whose values may have to fit each other,
+    are exchanged or replaced by the fresh ones.
     """
     import torch
 
     chance = random.SystemRandom()
     edited = tensor.clone()
     flat = edited.view(-1)
-    index = flat.numel() - 1 if chance.random() < _LAST else chance.randrange(flat.numel())
+    any_place = chance.randrange(flat.numel())
+    index = chance.choice((0, flat.numel() - 1, any_place, any_place))
     if not tensor.is_floating_point():
         if within or chance.random() < _EVEN:
             return fresh
