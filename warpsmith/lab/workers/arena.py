@@ -109,8 +109,9 @@ class Layout:
         """Reserve the next placement, contiguous or one of `STRIDED`; a tensor without axes is never strided."""
         shift = DTYPES[dtype].bytes if layout == "misaligned" else 0
         padding, slicing = (random.SystemRandom().choice(each) for each in (self._paddings, self._slices))
-        if layout == "transposed" and len(shape) > 1 and self._may_be_dense():
-            slicing = 1
+        if layout == "transposed" and len(shape) > 1 and not self._widest:
+            # Each byte of a gap is checked, so that a wide one is not taken several times.
+            padding, slicing = (padding, 1) if self._may_be_dense() else (min(self._paddings), slicing)
         if layout in DENSE and (prod(shape) > input_rules.GAP_ELEMENTS or self._may_be_dense()):
             padding, slicing = 0, 1
         strides = _strides(shape, layout, padding, slicing)
@@ -152,7 +153,7 @@ def _most_elements(shape: tuple[int, ...], layout: str, padding: int, slicing: i
     """Return the elements that any order of axes, or any expanded axis, takes with such gaps; else 0."""
     if layout == "transposed":
         lines = prod(shape) // max(min(shape), 1)
-        return lines * (min(shape) + padding) * slicing
+        return lines * max(min(shape) + padding, (min(shape) + min(padding, *input_rules.PADDINGS)) * slicing)
     return prod(shape) * slicing if layout == EXPANDED else 0
 
 
