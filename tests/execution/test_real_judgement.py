@@ -14,6 +14,7 @@ import pytest
 from warpsmith.core.evaluation import Evaluation
 from warpsmith.execution import remote, station
 from warpsmith.execution.contexts import NamedContext
+from warpsmith.execution.lab_copy import LabCopy, read_compiled_sha256
 
 DEFINITION = """\
 from warpsmith import Definition, TensorSpec, Workload
@@ -52,6 +53,7 @@ def test_a_version_is_checked_there_and_a_wrong_one_fails(
     )
     runtime = tempfile.mkdtemp(prefix="ws-", dir="/tmp")  # the path of a socket must stay short
     environment = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path / "config"), "XDG_RUNTIME_DIR": runtime}
+    environment["XDG_STATE_HOME"] = str(tmp_path / "state")
     codes, found = [], []
     for version in ("v1", "v2"):
         line = ("judge", str(folder / "cpp" / f"{version}.cpp"), "--check", "--target", "cpu", "--context", "lab")
@@ -67,7 +69,8 @@ def test_a_version_is_checked_there_and_a_wrong_one_fails(
     assert {evaluation.provenance.context for evaluation in found} == {"lab"}
     assert found[0].provenance.solution == "kernels/square/cpp/v1.cpp"
     assert not list((Path(entry.context.workdir) / station.OWN / "jobs").iterdir())
-    assert not list(Path(entry.context.workdir).rglob("__pycache__")), (
-        "else the lab would be brought again each time"
-    )
+    monkeypatch.setenv("XDG_STATE_HOME", environment["XDG_STATE_HOME"])
+    (lab,) = (Path(entry.context.workdir) / station.OWN / "labs").iterdir()
+    compiled = read_compiled_sha256(entry, LabCopy())
+    assert station._lab_sha256(lab) == compiled, "else the lab would be brought again each time"
     assert remote.MODULE == "warpsmith.campaign.jobs.perform"
