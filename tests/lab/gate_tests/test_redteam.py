@@ -206,8 +206,8 @@ def test_a_run_ends_where_its_process_has_lost_the_gpu(corpus, team: RedTeam, mo
         raise RuntimeError("CUDA error: device-side assert triggered\nCompile with DSA.")
 
     venue = redteam._Venue(hardware.read_target_page(team._project, "h200").target, interpreted=False)
-    monkeypatch.setattr(redteam, "judge_version", lose_gpu)
     monkeypatch.setattr(team, "_venue", lambda _: venue)
+    monkeypatch.setattr(team, "_lacks", lambda *_: "")
     monkeypatch.setattr(team, "_evaluate", lambda *_: lose_gpu())
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.cuda, "synchronize", lose_gpu)
