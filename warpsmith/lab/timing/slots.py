@@ -63,7 +63,7 @@ class Slots:
             file, self.workloads, layout, device="cpu" if device == "cpu" else "cuda"
         )
         self.turned = _draw_turn(file, workload, self.alias) if is_same else False
-        """Whether the second one of two that are one tensor is its transpose."""
+        """True if the second one of two that are one tensor is its transpose."""
         if self.alias:
             first, second = self.alias
             for inputs, _ in self._placements:
