@@ -5,7 +5,6 @@ Hooks take a shortcut without a command-line library, since they run at every to
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from contextlib import suppress
@@ -18,12 +17,11 @@ def main() -> None:
         from warpsmith.hooks import run
 
         sys.exit(run.run_hook(sys.argv[2], sys.stdin, sys.stdout))
-    # Imports make tens of thousands of objects that stay, and the collector would look at them again and again.
-    gc.set_threshold(100_000)
+    from warpsmith import collector, termination
+
+    collector.collect_rarely()
     # Warpsmith uses no pydantic plugins, and the search for them reads the metadata of every installed package.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    from warpsmith import termination
-
     termination.interrupt_on_signals()
     try:
         from warpsmith.cli.main import main as command
@@ -36,7 +34,7 @@ def main() -> None:
             _end_interrupted()
         raise
     finally:
-        gc.freeze()  # else the interpreter looks at every object once more before it ends
+        collector.skip_last_collection()
 
 
 def _end_interrupted() -> NoReturn:

@@ -24,6 +24,8 @@ from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Tolera
 DIM = 128
 CHUNK = 1 << 26
 """Scores that the reference holds at once."""
+LEAST = "(tokens - tokens * (spare % 17) // 16)"
+"""Tokens of the shortest possible prompt."""
 
 
 def at(
@@ -33,15 +35,14 @@ def at(
     group: int,
     set: str = "representative",
     dtype: str = "bfloat16",
-    least: int | None = None,
+    spare: int = 0,
     cap: float = 30.0,
 ) -> Workload:
     short = {"bfloat16": "bf16", "float16": "fp16"}[dtype]
-    least = tokens if least is None else least
-    ragged = "" if least == tokens else "-ragged"
+    ragged = "-ragged" if spare else ""
     return Workload(
         name=f"{batch}x{tokens}x{kv}x{group}-{short}{ragged}-cap{cap:g}",
-        axes={"batch": batch, "tokens": tokens, "kv": kv, "group": group, "least": least},
+        axes={"batch": batch, "tokens": tokens, "kv": kv, "group": group, "spare": spare},
         dtype=dtype,
         scalars={"cap": cap},
         set=set,
@@ -57,14 +58,14 @@ definition = Definition(
         "tokens": "rows that each has room for",
         "kv": "heads of keys and values",
         "group": "query heads for each of them",
-        "least": "tokens of the shortest possible prompt: `tokens` where all are full",
+        "spare": "sixteenths of that room which a prompt may leave empty, from 0 to 16; more begin at 0 again",
     },
     inputs={
         "query": TensorSpec(shape=("batch", "tokens", "kv * group", DIM)),
         "keys": TensorSpec(shape=("batch", "tokens", "kv", DIM)),
         "values": TensorSpec(shape=("batch", "tokens", "kv", DIM)),
         "lengths": TensorSpec(
-            shape=("batch",), dtype="int32", distribution="integers:least:tokens + 1",
+            shape=("batch",), dtype="int32", distribution=f"integers:{LEAST}:tokens + 1",
             description="tokens of each prompt; what lies behind is arbitrary, and finite",
         ),
         "sinks": TensorSpec(shape=("kv * group",), dtype="float32", description="scores of nothing, not capped"),
@@ -74,25 +75,25 @@ definition = Definition(
     deterministic=True,
     batch_invariant="batch",
     tolerance=Tolerance(reduction=f"tokens + {DIM}", accumulate="float32"),
-    # Two products over half of the pairs of tokens; the mean square of lengths from `least` to `tokens`.
-    flops=f"{2 * DIM} * batch * kv * group * (least * least + least * tokens + tokens * tokens) / 3",
-    bytes_read=f"batch * kv * (group + 2) * (least + tokens) * {DIM} + 4 * batch + 4 * kv * group",
-    constraints=("0 <= least <= tokens", "every number is finite"),
+    # Two products over half of the pairs of tokens; the mean square of lengths from the least to `tokens`.
+    flops=f"{2 * DIM} * batch * kv * group * ({LEAST} ** 2 + {LEAST} * tokens + tokens ** 2) / 3",
+    bytes_read=f"batch * kv * (group + 2) * ({LEAST} + tokens) * {DIM} + 4 * batch + 4 * kv * group",
+    constraints=("every number is finite",),
     workloads=(
         at(1, 2048, 8, 4),
         at(4, 4096, 8, 4),
-        at(1, 16384, 8, 4),
-        at(4, 8192, 8, 4, least=512),
+        at(4, 8192, 8, 4, spare=15),
         at(4, 4096, 8, 8, cap=50.0),
         at(16, 1024, 8, 8, "full"),
         at(2, 8192, 4, 16, "full"),
+        at(1, 16384, 8, 4, "full"),
         at(1, 1, 1, 1, "odd"),
-        at(2, 61, 1, 3, "odd", least=0),
+        at(2, 61, 1, 3, "odd", spare=16),
         at(1, 129, 1, 1, "odd", "float16", cap=50.0),
-        at(2, 110, 1, 1, "odd", "float16", least=60),
-        at(3, 20, 2, 2, "odd", "float16", least=1, cap=8.0),
+        at(2, 110, 1, 1, "odd", "float16", spare=8),
+        at(3, 20, 2, 2, "odd", "float16", spare=15, cap=8.0),
         at(1, 515, 2, 4, "odd"),
-        at(5, 257, 1, 8, "odd", least=200, cap=50.0),
+        at(5, 257, 1, 8, "odd", spare=4, cap=50.0),
     ),
 )  # fmt: skip
 

@@ -13,20 +13,25 @@ from warpsmith.core.profile import Profile
 
 
 class Lab:
-    """What the lab will find: a verdict and a ceiling share by version, `ACCEPT` and one half by default."""
+    """What the lab will find by version: verdict, share of the ceiling, speedup; `ACCEPT`, 0.5, 1.2 by default."""
 
     def __init__(self) -> None:
         self.verdicts: dict[str, str] = {}
         self.shares: dict[str, float] = {}
+        self.speedups: dict[str, float] = {}
         self.judged: list[str] = []
         self.profiled: list[str] = []
 
     def verify(self, campaign: Campaign, tell: Any = None) -> Evaluation:
         path = open_round.version_to_judge(campaign).path
-        speedup = 1.2 if state.read_state(campaign).best else None
+        speedup = self.speedups.get(path.stem, 1.2) if state.read_state(campaign).best else None
         self.judged.append(path.stem)
         verdict = self.verdicts.get(path.stem, "ACCEPT")
         changes: dict[str, Any] = {}
+        if path.stem in self.speedups:
+            interval = {"low": 0.99 * speedup, "high": 1.01 * speedup}
+            whole = {"against": "best", "speedup": speedup, "worst_workload": "small", "worst": speedup}
+            changes = {"aggregates": [whole | {"interval": interval}]}
         if "typo" in path.read_text():
             verdict, speedup = "ROLLBACK", None
             changes = {"results": [{"workload": "*", "status": "COMPILE_ERROR", "message": "a typo"}]}

@@ -75,12 +75,19 @@ def entry(project: Any, make: Any) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("verdict", "taught"), [("ACCEPT", "It pays here."), ("ROLLBACK", "It does not pay.")])
-def test_what_it_teaches_refines_the_first_entry(campaign, lab, drafts, entry, verdict, taught):
+@pytest.mark.parametrize(
+    ("verdict", "speedup", "taught"),
+    [
+        ("ACCEPT", 1.2, "It pays here."),
+        ("ROLLBACK", 0.9, "It does not pay."),
+        ("ROLLBACK", 11.0, "Faster on the whole, and rolled back all the same; the verdict says why."),
+    ],
+)
+def test_what_it_teaches_refines_the_first_entry(campaign, lab, drafts, entry, verdict, speedup, taught):
     drafts("01_first")
     teaches = {"accepted": "It pays here.", "rolled_back": "It does not pay."}
     drafts("02_wider", "Wider loads keep more.", entries=["wider-loads"], teaches=teaches)
-    lab.verdicts = {"v2": verdict}
+    lab.verdicts, lab.speedups = {"v2": verdict}, {"v2": speedup}
     lesson = run_loop(campaign, DraftsDesigner(drafts.folder)).records[-1].lesson
     assert (lesson.action, lesson.entry, lesson.reason) == ("refine", "wider-loads", taught)
     assert taught in entry.read_text()

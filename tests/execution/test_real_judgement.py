@@ -73,4 +73,4 @@ def test_a_version_is_checked_there_and_a_wrong_one_fails(
     (lab,) = (Path(entry.context.workdir) / station.OWN / "labs").iterdir()
     compiled = read_compiled_sha256(entry, LabCopy())
     assert station._lab_sha256(lab) == compiled, "else the lab would be brought again each time"
-    assert remote.MODULE == "warpsmith.campaign.jobs.perform"
+    assert remote.MODULE == "warpsmith.campaign.jobs"

@@ -17,6 +17,7 @@ from warpsmith.campaign.rounds.due_phase import DuePhase
 from warpsmith.campaign.rounds.state import CampaignState
 from warpsmith.core.base import Model
 from warpsmith.core.campaign import Plan, Selection
+from warpsmith.core.evaluation import BEST
 from warpsmith.core.spend import Spend
 from warpsmith.core.text import describe_error
 from warpsmith.driver.contenders.difference import is_new_plan
@@ -38,7 +39,7 @@ class DraftLessons(Model):
     accepted: Sentence | None = None
     """Note for an accepted version."""
     rolled_back: Sentence | None = None
-    """Note for a version that was not accepted."""
+    """Note for a version that was not accepted, and was not faster on the whole either."""
 
 
 class DraftPage(Model):
@@ -117,7 +118,7 @@ class DraftsDesigner:
         if untimed:
             reason = f"{draft.name} passed the interpreter and the compiler; nothing is known of its speed."
             return LessonProposal(action="nothing", text=reason)
-        note = teaches.accepted if accepted else teaches.rolled_back
+        note = teaches.accepted if accepted else _describe_mixed_result(state) or teaches.rolled_back
         if note and plan.entries and not refused:
             return LessonProposal(action="refine", entry=plan.entries[0], text=note)
         rest = "its prepared lesson was refused" if refused else "it teaches no more"
@@ -161,6 +162,16 @@ class DraftsDesigner:
             raise Misuse(f"{path} does not validate: {describe_error(error)}.") from error
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             raise Misuse(f"{path} cannot be read: {describe_error(error)}; correct it.") from error
+
+
+def _describe_mixed_result(state: CampaignState) -> str:
+    """Return a note for a version that is faster on the whole and was rolled back all the same, for one slower
+    workload perhaps; empty for any other. A page that was written before cannot know of it."""
+    verdict = state.open.verdict
+    if verdict is None or not verdict.correct:
+        return ""
+    is_faster = any(each.against == BEST and each.interval.low > 1.0 for each in verdict.aggregates)
+    return "Faster on the whole, and rolled back all the same; the verdict says why." if is_faster else ""
 
 
 def create_drafts_designer(campaign: Campaign, tell: Tell, folder: str) -> DraftsDesigner:

@@ -36,7 +36,7 @@ from warpsmith.execution.slurm_client import Allocation
 from warpsmith.execution.ssh import SshConnection
 from warpsmith.lab.machine import provenance
 
-MODULE = "warpsmith.campaign.jobs.perform"
+MODULE = "warpsmith.campaign.jobs"
 """Module that performs a job on the other machine."""
 
 SKEW_SECONDS = 60.0

@@ -1,4 +1,4 @@
-"""Performer of one job on the machine of a context: `python -m warpsmith.campaign.jobs.perform FOLDER`.
+"""Performer of one job on the machine of a context.
 
 The folder holds the bundle. Progress is appended to a file, and the outcome appears as a whole at the end.
 """
@@ -142,7 +142,3 @@ def _measurements(project: Project) -> dict[str, bytes]:
 
 def _exit(*_: object) -> NoReturn:
     sys.exit(128 + signal.SIGTERM)
-
-
-if __name__ == "__main__":
-    main()
