@@ -82,11 +82,11 @@ definition = Definition(
     workloads=(
         at(1, 2048, 8, 4),
         at(4, 4096, 8, 4),
+        at(1, 16384, 8, 4),
         at(4, 8192, 8, 4, spare=15),
         at(4, 4096, 8, 8, cap=50.0),
         at(16, 1024, 8, 8, "full"),
         at(2, 8192, 4, 16, "full"),
-        at(1, 16384, 8, 4, "full"),
         at(1, 1, 1, 1, "odd"),
         at(2, 61, 1, 3, "odd", spare=16),
         at(1, 129, 1, 1, "odd", "float16", cap=50.0),
