@@ -80,6 +80,7 @@ def entry(project: Any, make: Any) -> Path:
     [
         ("ACCEPT", 1.2, "It pays here."),
         ("ROLLBACK", 0.9, "It does not pay."),
+        ("ROLLBACK", 1.025, "It does not pay."),  # its interval begins within what the machine shows by chance
         ("ROLLBACK", 11.0, "Faster on the whole, and rolled back all the same; the verdict says why."),
     ],
 )
