@@ -43,13 +43,14 @@ def mended(tmp_path: Path) -> Path:
 
 
 def test_a_new_campaign_cites_the_old_one(project: Project, mended: Path) -> None:
-    old = start.start_campaign(project, OP, "cpu", "toy", git="none", max_iterations=7, peers=())
+    old = start.start_campaign(project, OP, "cpu", "toy", git="none", max_iterations=7, peers=(), context="lab")
     Script({"v1": "ACCEPT"}).round(old)
     before = project.definition_path(OP).read_bytes()
     new = amend.amend_campaign(project, OP, mended, WHY)
     assert project.definition_path(OP).read_text() == MENDED
     assert (old.folder / "definition.py").read_bytes() == before
     assert (new.manifest.amends, new.manifest.max_iterations, new.manifest.peers) == (old.name, 7, ())
+    assert new.manifest.context == "lab"
     assert store.read_campaign(project, new.folder).manifest == new.manifest
     closure = old.closure()
     assert closure is not None

@@ -93,7 +93,13 @@ def test_any_sizes_fit_together(law, total, segments):
 
 @pytest.mark.parametrize("kind", ["far_apart", "masked", "not_a_number", "normal"])
 @pytest.mark.parametrize(
-    ("name", "constants"), [("01_segments", {"BLOCK": 256}), ("02_tiles", {"TILE": 256, "SCANNED": 64})], ids=str
+    ("name", "constants"),
+    [
+        ("01_segments", {"BLOCK": 256}),
+        ("02_tiles", {"TILE": 256, "SCANNED": 64}),
+        ("04_by_mean", {"TILE": 256, "SCANNED": 64}),
+    ],
+    ids=str,
 )
 def test_drafts_are_right_where_the_interpreter_can_tell(name, constants, kind, interpret, tmp_path):
     path = copy_with(tmp_path, FOLDER / "drafts" / "triton" / f"{name}.py", **constants)

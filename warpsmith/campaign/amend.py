@@ -19,7 +19,7 @@ from warpsmith.temporary import TemporaryFolder
 
 _INHERITED = (
     "objective", "shapes", "git", "performance_target", "max_iterations", "minimum_gain", "minimum_gain_per",
-    "earlier_work", "withheld", "thresholds", "peers", "port",
+    "earlier_work", "withheld", "thresholds", "peers", "port", "context",
 )  # fmt: skip
 """Settings of the manifest that the new campaign takes over."""
 
