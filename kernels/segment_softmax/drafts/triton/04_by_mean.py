@@ -125,19 +125,19 @@ def tiles_kernel(values, offsets, y, parts, spans, total, segments, TILE: tl.con
 
 
 @triton.jit
-def combined(parts, left, right, TILE: tl.constexpr, CHUNK: tl.constexpr):
-    """What to subtract in a segment that crosses tiles, and its sum: it is the last of its first tile, and the first
-    of the others."""
-    first = left // TILE
-    last = (right - 1) // TILE
+def combined(parts, left, right, STRIDE: tl.constexpr, TILE: tl.constexpr, CHUNK: tl.constexpr):
+    """What to subtract in a segment that crosses tiles, and its sum: it is the last one of its first tile, unless it begins there,
+    and the first of the others. A tile has `STRIDE` numbers."""
+    begin = left // TILE
+    end = (right - 1) // TILE
     top = NOTHING
     total = 0.0
-    tile = first
-    while tile <= last:
+    tile = begin
+    while tile <= end:
         each = tile + tl.arange(0, CHUNK)
-        own = parts + each * PART + tl.where(each == first, 2, 0)
-        tops = tl.load(own, mask=each <= last, other=NOTHING)
-        sums = tl.load(own + 1, mask=each <= last, other=0.0)
+        own = parts + each * STRIDE + tl.where((each == begin) & (left > begin * TILE), 2, 0)
+        tops = tl.load(own, mask=each <= end, other=NOTHING)
+        sums = tl.load(own + 1, mask=each <= end, other=0.0)
         more = tl.maximum(top, tl.max(tops, 0))
         total = total * tl.exp(top - finite(more)) + tl.sum(sums * tl.exp(tops - finite(more)), 0)
         top = more
@@ -209,7 +209,7 @@ def scan_sums(
 @triton.jit
 def put_crossing(top, sums, parts, left, right, shift, is_near, TILE: tl.constexpr, CHUNK: tl.constexpr):
     """Replace what a tile knows of a segment by what all its tiles know."""
-    own_shift, total = combined(parts, left, right, TILE, CHUNK)
+    own_shift, total = combined(parts, left, right, PART, TILE, CHUNK)
     if is_near:
         tl.store(sums, total * tl.exp(own_shift - shift))
     else:
@@ -243,7 +243,7 @@ def rest_kernel(
                 at = tl.arange(0, TILE)
                 x = elements(values + start, at, size, TILE)
                 if first != of:
-                    of_shift, of_sum = combined(parts, left, right, TILE, CHUNK)
+                    of_shift, of_sum = combined(parts, left, right, PART, TILE, CHUNK)
                     of = first
                 write(y + start, at, size, tl.exp(x - of_shift) / of_sum, TILE)
             else:
@@ -354,27 +354,6 @@ def groups_kernel(
 
 
 @triton.jit
-def combined_ends(parts, left, right, TILE: tl.constexpr, CHUNK: tl.constexpr):
-    """What to subtract in a long segment, and its sum: it is the last one of its first tile, unless it begins there,
-    and the first of the others."""
-    begin = left // TILE
-    end = (right - 1) // TILE
-    top = NOTHING
-    total = 0.0
-    tile = begin
-    while tile <= end:
-        each = tile + tl.arange(0, CHUNK)
-        own = parts + each * ENDS + tl.where((each == begin) & (left > begin * TILE), 2, 0)
-        tops = tl.load(own, mask=each <= end, other=NOTHING)
-        sums = tl.load(own + 1, mask=each <= end, other=0.0)
-        more = tl.maximum(top, tl.max(tops, 0))
-        total = total * tl.exp(top - finite(more)) + tl.sum(sums * tl.exp(tops - finite(more)), 0)
-        top = more
-        tile += CHUNK
-    return finite(top), total
-
-
-@triton.jit
 def long_kernel(values, offsets, y, parts, spans, total, tiles, TILE: tl.constexpr, CHUNK: tl.constexpr):
     """Write the elements of long segments, the last tiles first, as L2 still has them."""
     tile = tiles - 1 - tl.program_id(0).to(tl.int64)
@@ -390,7 +369,7 @@ def long_kernel(values, offsets, y, parts, spans, total, tiles, TILE: tl.constex
                 left = tl.load(offsets + segment)
                 right = tl.load(offsets + segment + 1)
                 if segment != of:
-                    shift, whole = combined_ends(parts, left, right, TILE, CHUNK)
+                    shift, whole = combined(parts, left, right, ENDS, TILE, CHUNK)
                     of = segment
                 at = tl.arange(0, TILE)
                 x = elements(values + start, at, size, TILE)
