@@ -12,7 +12,17 @@ from warpsmith.core.evaluation import Status
 from warpsmith.lab.gate.correctness_check import CorrectnessCheck
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import load_definition
-from warpsmith.lab.operator.distributions import ADVERSARIAL, ALONE, FULL, IN_RANGE, MASKED, MASKED_ALONG, UNMIXED
+from warpsmith.lab.operator.distributions import (
+    ADVERSARIAL,
+    ALONE,
+    FULL,
+    IN_RANGE,
+    MASKED,
+    MASKED_ALONG,
+    MASKED_ROWS,
+    MASKS,
+    UNMIXED,
+)
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -20,7 +30,7 @@ REPOSITORY = Path(__file__).parents[3]
 @pytest.mark.parametrize(
     ("workload_set", "own_inputs", "interpreted", "expected"),
     [
-        ("odd", False, False, (*ADVERSARIAL, MASKED, MASKED_ALONG)),
+        ("odd", False, False, (*ADVERSARIAL, *MASKS)),
         ("representative", False, True, ()),
         ("representative", True, False, ()),
     ],
@@ -54,7 +64,7 @@ def test_drawn_shapes_get_some_distributions_by_chance():
     )
     drawn = [tuple(check._adversarial(session)) for _ in range(40)]
     assert {len(some) for some in drawn} == {input_rules.DRAWN_DISTRIBUTIONS}
-    assert {name for some in drawn for name in some} == {*ADVERSARIAL, MASKED, MASKED_ALONG}
+    assert {name for some in drawn for name in some} == {*ADVERSARIAL, *MASKS}
 
 
 @pytest.mark.parametrize(("workload_set", "name"), [("full", "far-one"), ("odd", "near-one"), ("odd", "one")])
@@ -106,6 +116,21 @@ def test_masks_that_leave_an_infinite_result_are_drawn_once_more(finite, draws):
     grade = check._grade_distribution(session, MASKED_ALONG)
     assert drawn == [(MASKED_ALONG, 1)] * draws
     assert (grade is None) is not finite[-1]
+
+
+@pytest.mark.parametrize(("finite", "count"), [(True, 1), (False, 0)])
+def test_larger_shapes_have_masked_rows_where_masks_leave_finite_results(finite, count):
+    check = CorrectnessCheck(None, None, None, "cpu", lambda: 1)
+    session = SimpleNamespace(
+        fill_inputs=lambda *_, **__: None,
+        truth=lambda _: SimpleNamespace(is_finite=finite),
+        call_and_grade=lambda _: SimpleNamespace(near_miss=False),
+        workload=SimpleNamespace(set="full", name="one"),
+        inputs=SimpleNamespace(adversarial_distributions=ADVERSARIAL),
+    )
+    assert MASKED_ROWS not in check._adversarial(session)
+    check._grade_distribution(session, MASKED)
+    assert list(check._adversarial(session)).count(MASKED_ROWS) == count
 
 
 @pytest.mark.parametrize(

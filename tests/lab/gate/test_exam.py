@@ -14,7 +14,7 @@ from warpsmith.lab.gate.correctness_check import CorrectnessCheck
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.machine import system
 from warpsmith.lab.operator import input_rules, inputs
-from warpsmith.lab.operator.distributions import ALONE, MASKED, MASKED_ALONG
+from warpsmith.lab.operator.distributions import ALONE, MASKS
 from warpsmith.lab.workers.side import SideFailed
 
 pytestmark = pytest.mark.skipif(system.find_cxx_compiler() is None, reason="no C++ compiler")
@@ -64,7 +64,7 @@ def test_an_honest_solution_is_graded_and_summed_up(check_of):
 
 def test_an_interpreter_spreads_the_distributions_over_three_odd_sizes(check_of):
     one, (odd, *_) = check_of(kernel(HONEST), ROWS)
-    every = (*one.open_session(odd).inputs.adversarial_distributions, MASKED, MASKED_ALONG)
+    every = (*one.open_session(odd).inputs.adversarial_distributions, *MASKS)
     one._turns = itertools.cycle(range(3))
     shares = [list(one._adversarial(one.open_session(odd))) for _ in range(4)]
     assert shares[3] == shares[0]

@@ -9,7 +9,7 @@ from lab_samples import SQUARE
 from warpsmith.core.definition import Workload
 from warpsmith.errors import BadDefinition
 from warpsmith.lab.operator import input_rules, inputs
-from warpsmith.lab.operator.distributions import ADVERSARIAL, DISTRIBUTIONS, FULL, IN_RANGE
+from warpsmith.lab.operator.distributions import ADVERSARIAL, DISTRIBUTIONS, FULL, IN_RANGE, MASKS
 from warpsmith.lab.operator.inputs import Inputs
 
 
@@ -94,9 +94,27 @@ def test_a_vector_is_never_masked_as_a_whole(workshop, length):
     file = workshop.load("square", SQUARE)
     workload = file.definition.workloads[0].model_copy(update={"axes": {"n": length}})
     for seed in range(10):
-        for name in ("masked", "masked_along"):
+        for name in MASKS:
             drawn = Inputs(file, workload, seed, "cpu").draw(name)["x"]
             assert drawn.isfinite().any() or length == 0
+
+
+def test_masked_rows_differ_in_mean_and_mask(workshop):
+    file = workshop.load("square", ROWS)
+    source = Inputs(file, file.definition.workloads[0], 1, "cpu")
+    drawn = [source.draw("masked_rows")["x"] for _ in range(12)]
+    spreads = [x.amax(1) - x.nan_to_num(neginf=1e9).amin(1) for x in drawn]  # of rows, which have one mean each
+    by_row = [x for x, spread in zip(drawn, spreads, strict=True) if bool((spread < 20).all())]
+    assert 5 < len(by_row) < 12
+    assert all(bool(x.isfinite().any(1).all()) for x in by_row)
+    x = by_row[0]
+    kept, half = x.isfinite(), x.shape[1] // 2
+    for mean in (-200, 0, 256):
+        own = kept[(x.amax(1) - mean).abs() < 20]
+        assert (own.sum(1) == 1).any()
+        assert (own[:, :half].all(1) & ~own[:, -half:].any(1)).any()
+        assert (own[:, -half:].all(1) & ~own[:, :half].any(1)).any()
+    assert len(set(kept.sum(1).tolist())) > 9
 
 
 def test_some_constants_are_those_that_weights_begin_with(drawer):

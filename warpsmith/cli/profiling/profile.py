@@ -28,7 +28,10 @@ def profile_command(
     ] = None,
     arguments: Annotated[list[str] | None, typer.Argument(help="Arguments of the script, after `--`.")] = None,
     workload: Annotated[
-        str | None, typer.Option(help="Workload whose counters are read; by default the largest.")
+        str | None,
+        typer.Option(
+            help="Workload whose counters are read; by default the one with the most time above its floor."
+        ),
     ] = None,
     full: Annotated[
         bool, typer.Option("--full", help="Collect everything that ncu can, for its graphical interface.")

@@ -71,6 +71,7 @@ class CorrectnessCheck:
         numbers = set(numbers) - {0, 1}  # which are drawn anyway
         self._numbers = sorted(numbers)
         self._planted: set[float] = set()
+        self._finite: set[str] = set()
         self._near_scalars = planted_values.near_scalars(file, numbers, random.SystemRandom()) if numbers else []
         self._scalar_calls = 0
         self._turns = itertools.cycle(range(turns)) if interpreted else None
@@ -430,6 +431,7 @@ class CorrectnessCheck:
                 if infinite == _INFINITE_DRAWS:
                     break
                 continue
+            self._finite.update({distribution}.intersection(FINITE))
             grade = session.call_and_grade(SOLUTION)
             if not grade.near_miss:
                 break
@@ -444,7 +446,8 @@ class CorrectnessCheck:
         if workload.set != "odd" and self._turns is not None:
             return ()
         turn = next(self._turns) if self._turns is not None and distributions else None
-        return adversarial.choose_distributions(workload, distributions, random.SystemRandom(), turn)
+        chance = random.SystemRandom()
+        return adversarial.choose_distributions(workload, distributions, chance, turn, self._finite)
 
     def _grade_call(self, session: Session, distribution: str) -> None:
         """Grade a call on what slot 0 holds, and on new inputs after a near miss."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Collection
 
 from warpsmith.core.definition import Workload
 from warpsmith.lab.grading import shapes
@@ -11,8 +12,8 @@ from warpsmith.lab.operator.distributions import (
     ALONE,
     FULL,
     IN_RANGE,
-    MASKED,
-    MASKED_ALONG,
+    MASKED_ROWS,
+    MASKS,
     MIXED_ROWS,
     RELATED_INPUTS,
     REPEATED,
@@ -21,19 +22,25 @@ from warpsmith.lab.operator.distributions import (
 
 
 def choose_distributions(
-    workload: Workload, available: tuple[str, ...], chance: random.Random, turn: int | None = None
+    workload: Workload,
+    available: tuple[str, ...],
+    chance: random.Random,
+    turn: int | None = None,
+    finite: Collection[str] = (),
 ) -> tuple[str, ...]:
     """Return the further distributions of a workload.
 
     Declared and derived odd workloads get all of them, with masked inputs, drawn ones some by chance. Larger ones
     get them in one call that mixes them row by row, and by chance one of those that do not mix, but none near the
-    ends of a type. All get the one of declared ranges, and far ones full integers.
+    ends of a type; where a masked input gave finite results, also one whose rows differ in mask and mean. All get
+    the one of declared ranges, and far ones full integers.
 
     Args:
         workload: the workload.
         available: adversarial distributions that apply to its inputs.
         chance: source of randomness.
         turn: number of an odd workload in a language that is interpreted, which gets the next share of them.
+        finite: those of `FINITE` that gave finite results at a workload before it.
     """
     if not available:
         return ()
@@ -41,8 +48,9 @@ def choose_distributions(
     if workload.set != "odd":
         further = (*set(UNMIXED).difference(ALONE), *(name for name in available if name == RELATED_INPUTS))
         far = (REPEATED, *(name for name in available if name == FULL)) if kind == shapes.FAR else ()
-        return (MIXED_ROWS, chance.choice(further), *far, *in_range)
-    every = (*available, MASKED, MASKED_ALONG)
+        masked = (MASKED_ROWS,) if set(MASKS).intersection(finite) else ()
+        return (MIXED_ROWS, chance.choice(further), *masked, *far, *in_range)
+    every = (*available, *MASKS)
     if turn is not None:
         return every[turn :: input_rules.DISTRIBUTION_TURNS]
     if kind == "declared":

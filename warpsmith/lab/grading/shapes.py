@@ -189,7 +189,8 @@ def _lengthen(
 ) -> Workload:
     """Return a workload of a length along an axis, and of so little else that it has `room` elements if it can."""
     others = {other: chance.randrange(1, input_rules.FAR_WIDTH) for other in axes if other != axis}
-    plain = odd.resize(base, f"{FAR}-{axis}-{base.name}"[:80], {**others, axis: length})
+    name = f"{FAR}-{axis}-2^{length.bit_length() - 1}-{base.name}"[:80]
+    plain = odd.resize(base, name, {**others, axis: length})
     plain = odd.halve_longest(file, plain, list(others), room)
     return vary_scalars(file, plain.model_copy(update={"set": "full"}), chance)
 

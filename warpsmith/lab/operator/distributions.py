@@ -24,6 +24,10 @@ MASKED = "masked"
 MASKED_ALONG = "masked_along"
 """The same along any axis, by chance: the results are finite where that is the axis of a sum or maximum."""
 
+MASKED_ROWS = "masked_rows"
+"""Distribution whose slices along an axis, most often the last one, each have a mask of their own over values near
+zero, far below it or far above it: one call at a large shape meets them all."""
+
 MIXED_ROWS = "mixed_rows"
 """Distribution whose rows, along an axis, each have one of `ADVERSARIAL` by chance: one call at a large shape
 meets them all but `UNMIXED`."""
@@ -46,13 +50,19 @@ HUGE = "huge"
 ALONE = ("lowest",)
 """Distributions at the end of a type: one input of a call has them, since sums of two would overflow."""
 
-FINITE = (MASKED, MASKED_ALONG, IN_RANGE, *ALONE)
+MASKS = (MASKED, MASKED_ALONG, MASKED_ROWS)
+"""Distributions with minus infinity in a part of an input."""
+
+FINITE = (*MASKS, IN_RANGE, *ALONE)
 """Distributions that count where all results are finite."""
 
 UNMIXED = ("denormal", "faint", HUGE, *ALONE)
 """Distributions that are not mixed with others: intermediate results may be flushed to zero, or overflow."""
 
-DISTRIBUTIONS = ("normal", "uniform", MASKED, MASKED_ALONG, "nonfinite", *ADVERSARIAL, MIXED_ROWS)
+MASK_FORMS = 5
+"""Number of the forms of a mask."""
+
+DISTRIBUTIONS = ("normal", "uniform", *MASKS, "nonfinite", *ADVERSARIAL, MIXED_ROWS)
 """Distributions of floating-point inputs; `nonfinite` has NaN and infinities in some rows."""
 
 
@@ -90,6 +100,8 @@ def shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.G
             return _mask_part(values, -1, generator)
         case "masked_along" if values.ndim and values.numel():
             return _mask_part(values, int(torch.randint(values.ndim, (), **options)), generator)
+        case "masked_rows" if values.ndim and values.numel():
+            return _mask_rows(values, generator)
         case "sorted" if values.ndim:
             return values.sort(dim=-1, descending=bool(torch.randint(2, (), **options))).values
         case "denormal":
@@ -151,28 +163,52 @@ def shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.G
 def _mask_part(
     values: torch.Tensor, axis: int, generator: torch.Generator, mask: float = float("-inf")
 ) -> torch.Tensor:
-    """Put minus infinity, or another mask, in a part of each slice along an axis, and leave at least one element.
+    """Put minus infinity, or another mask, in a part of each slice along an axis, in one form for all slices."""
+    import torch
 
-    By chance that is the first half or the last one, a part that grows from slice to slice as under a causal mask,
-    every element by chance, or all but one.
-    """
+    rows = values.movedim(axis, -1)
+    form = torch.randint(MASK_FORMS, (), generator=generator, device=values.device)
+    return rows.masked_fill(_draw_mask(rows, int(form), generator), mask).movedim(-1, axis)
+
+
+def _mask_rows(values: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Give each slice along an axis one of three means, and a mask of a form of its own."""
     import torch
 
     options: dict[str, Any] = {"generator": generator, "device": values.device}
+    axis = values.ndim - 1 - int(torch.randint(2 * values.ndim - 1, (), **options)) // 2
     rows = values.movedim(axis, -1)
-    length, places = rows.shape[-1], torch.arange(rows.shape[-1], device=values.device)
-    match int(torch.randint(5, (), **options)):
+    means = torch.tensor([0.0, -input_rules.LOWERED_SHIFT, input_rules.FAR_SHIFT], device=values.device)
+    slices = (*rows.shape[:-1], 1)
+    rows = rows + means[torch.randint(len(means), slices, **options)].to(values.dtype)
+    forms = torch.randint(MASK_FORMS, slices, **options)
+    for form in range(MASK_FORMS):
+        rows = rows.masked_fill((forms == form) & _draw_mask(rows, form, generator), float("-inf"))
+    return rows.movedim(-1, axis)
+
+
+def _draw_mask(rows: torch.Tensor, form: int, generator: torch.Generator) -> torch.Tensor:
+    """Return which elements of rows a mask hides; at least one element of each row is left.
+
+    By its form, that is the first half or the last one, a part that grows from row to row as under a causal mask,
+    all but one element, or every element by chance.
+    """
+    import torch
+
+    options: dict[str, Any] = {"generator": generator, "device": rows.device}
+    length, places = rows.shape[-1], torch.arange(rows.shape[-1], device=rows.device)
+    match form:
         case 0:
-            masked = places < length // 2
+            return places < length // 2
         case 1:
-            masked = places >= length - length // 2
+            return places >= length - length // 2
         case 2:
-            slices = torch.arange(rows.shape[-2] if rows.ndim > 1 else 1, device=values.device)
-            masked = places > (slices.unsqueeze(-1) if rows.ndim > 1 else slices) % length
-        case part:
+            lengths = torch.arange(rows.shape[-2] if rows.ndim > 1 else 1, device=rows.device)
+            return places > (lengths.unsqueeze(-1) if rows.ndim > 1 else lengths) % length
+        case _:
             chances = torch.rand(rows.shape, **options)
-            masked = (chances < 0.5 if part > 3 else chances >= 0) & (chances > chances.amin(-1, keepdim=True))
-    return rows.masked_fill(masked, mask).movedim(-1, axis)
+            is_drawn = chances < 0.5 if form == 4 else chances >= 0
+            return is_drawn & (chances > chances.amin(-1, keepdim=True))
 
 
 def _repeat_slice(values: torch.Tensor, dtype: str, generator: torch.Generator) -> torch.Tensor:

@@ -145,6 +145,10 @@ OFFSET_MEMORY_SHARE: Final = 0.8
 OFFSET_WAIT_SECONDS: Final = 60.0
 """Seconds that such a call waits for memory of the GPU that others hold. Chosen above any other check's time."""
 
+OFFSET_LARGEST_SECONDS: Final = 5.0
+"""Seconds of these while there is room for the smaller one of such calls. Chosen above the time that a
+process takes to give its memory back when it ends."""
+
 DISTRIBUTION_TURNS: Final = 3
 """Odd workloads over which an interpreter spreads the adversarial distributions, because it is about a thousand
 times slower. Chosen."""

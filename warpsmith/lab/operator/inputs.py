@@ -22,8 +22,7 @@ from warpsmith.lab.operator.distributions import (
     DISTRIBUTIONS,
     FULL,
     IN_RANGE,
-    MASKED,
-    MASKED_ALONG,
+    MASKS,
     MIXED_ROWS,
     RELATED_INPUTS,
     shape_values,
@@ -180,7 +179,7 @@ class Inputs:
         dtypes = {name: definition.dtype(spec, self._workload) for name, spec in definition.tensor_inputs.items()}
         relatable = {}
         kinds = {name: spec.distribution.split(":")[0] for name, spec in definition.tensor_inputs.items()}
-        finite = [name for name, kind in kinds.items() if kind not in (MASKED, MASKED_ALONG, "nonfinite")]
+        finite = [name for name, kind in kinds.items() if kind not in (*MASKS, "nonfinite")]
         related = [
             name
             for name, spec in definition.tensor_inputs.items()

@@ -75,7 +75,7 @@ def _check_first_that_fits(
 ) -> Check:
     import torch
 
-    room = _wait_for_memory(min(_bytes_needed(file, workload) for workload in beyond))
+    room = _wait_for_memory([_bytes_needed(file, workload) for workload in beyond])
     for workload in beyond:
         if (needed := _bytes_needed(file, workload)) <= room:
             try:
@@ -126,15 +126,23 @@ def _exclusive_memory() -> Iterator[None]:
         lock.release()
 
 
-def _wait_for_memory(needed: int) -> float:
-    """Return how many bytes of the GPU a call may take; wait for those that others hold if all would do."""
+def _wait_for_memory(needed: Sequence[int]) -> float:
+    """Return how many bytes of the GPU a call may take.
+
+    It waits for what others hold: as long as no call fits that would without them, and shortly for the largest
+    call, since a process that has just ended may still give its memory back.
+    """
     import torch
 
     torch.cuda.empty_cache()  # Memory that this process only keeps counts as taken.
-    until = time.monotonic() + input_rules.OFFSET_WAIT_SECONDS
+    began = time.monotonic()
     while True:
         free, total = (share * input_rules.OFFSET_MEMORY_SHARE for share in torch.cuda.mem_get_info())
-        if free >= needed or total < needed or time.monotonic() > until:
+        fitting = [each for each in needed if each <= total]
+        if not fitting or free >= max(fitting):
+            return free
+        limit = input_rules.OFFSET_LARGEST_SECONDS if free >= min(fitting) else input_rules.OFFSET_WAIT_SECONDS
+        if time.monotonic() - began > limit:
             return free
         time.sleep(random.uniform(0.5, 1.5))
 
