@@ -97,7 +97,8 @@ def test_any_sizes_fit_together(law, total, segments):
     [
         ("01_segments", {"BLOCK": 256}),
         ("02_tiles", {"TILE": 256, "SCANNED": 64}),
-        ("04_by_mean", {"TILE": 256, "SCANNED": 64}),
+        ("05_by_size", {"BLOCK": 256}),
+        ("05_by_size", {"SMALL": 0, "TILE": 256, "SCANNED": 64}),
     ],
     ids=str,
 )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from math import inf
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from warpsmith.core import gate_rules
 from warpsmith.core.evaluation import Status
@@ -27,6 +29,17 @@ from warpsmith.lab.operator.distributions import (
 REPOSITORY = Path(__file__).parents[3]
 
 
+def file_of(outputs: str, *inputs: str) -> SimpleNamespace:
+    """A definition file of inputs and one output of given types."""
+    definition = SimpleNamespace(
+        tensor_inputs=dict(enumerate(inputs)), outputs={"y": outputs}, dtype=lambda spec, _: spec
+    )
+    return SimpleNamespace(definition=definition)
+
+
+FLOATS = file_of("float32", "float32")
+
+
 @pytest.mark.parametrize(
     ("workload_set", "own_inputs", "interpreted", "expected"),
     [
@@ -36,7 +49,7 @@ REPOSITORY = Path(__file__).parents[3]
     ],
 )
 def test_odd_workloads_get_all_distributions(workload_set, own_inputs, interpreted, expected):
-    check = CorrectnessCheck(None, None, None, "cpu", lambda: 1, interpreted)
+    check = CorrectnessCheck(FLOATS, None, None, "cpu", lambda: 1, interpreted)
     distributions = () if own_inputs else ADVERSARIAL
     session = SimpleNamespace(
         workload=SimpleNamespace(set=workload_set, name="one"),
@@ -47,7 +60,7 @@ def test_odd_workloads_get_all_distributions(workload_set, own_inputs, interpret
 
 @pytest.mark.parametrize("workload_set", ["representative", "full"])
 def test_large_workloads_get_mixed_rows_and_one_that_does_not_mix(workload_set):
-    check = CorrectnessCheck(None, None, None, "cpu", lambda: 1)
+    check = CorrectnessCheck(FLOATS, None, None, "cpu", lambda: 1)
     session = SimpleNamespace(
         workload=SimpleNamespace(set=workload_set, name="one"),
         inputs=SimpleNamespace(adversarial_distributions=ADVERSARIAL),
@@ -57,7 +70,7 @@ def test_large_workloads_get_mixed_rows_and_one_that_does_not_mix(workload_set):
 
 
 def test_drawn_shapes_get_some_distributions_by_chance():
-    check = CorrectnessCheck(None, None, None, "cpu", lambda: 1)
+    check = CorrectnessCheck(FLOATS, None, None, "cpu", lambda: 1)
     session = SimpleNamespace(
         workload=SimpleNamespace(set="odd", name="near-one"),
         inputs=SimpleNamespace(adversarial_distributions=ADVERSARIAL),
@@ -69,7 +82,7 @@ def test_drawn_shapes_get_some_distributions_by_chance():
 
 @pytest.mark.parametrize(("workload_set", "name"), [("full", "far-one"), ("odd", "near-one"), ("odd", "one")])
 def test_declared_ranges_have_their_distribution_at_every_size(workload_set, name):
-    check = CorrectnessCheck(None, None, None, "cpu", lambda: 1)
+    check = CorrectnessCheck(FLOATS, None, None, "cpu", lambda: 1)
     session = SimpleNamespace(
         workload=SimpleNamespace(set=workload_set, name=name),
         inputs=SimpleNamespace(adversarial_distributions=(*ADVERSARIAL, IN_RANGE)),
@@ -79,7 +92,7 @@ def test_declared_ranges_have_their_distribution_at_every_size(workload_set, nam
 
 @pytest.mark.parametrize(("name", "count"), [("far-one", 1), ("middle-one", 0)])
 def test_far_shapes_have_full_integers(name, count):
-    check = CorrectnessCheck(None, None, None, "cpu", lambda: 1)
+    check = CorrectnessCheck(FLOATS, None, None, "cpu", lambda: 1)
     session = SimpleNamespace(
         workload=SimpleNamespace(set="full", name=name),
         inputs=SimpleNamespace(adversarial_distributions=(*ADVERSARIAL, FULL)),
@@ -91,7 +104,7 @@ def test_far_shapes_have_full_integers(name, count):
     ("near", "draws"), [([False], 1), ([True, False], 2), ([True] * 9, gate_rules.DRAW_TRIES)]
 )
 def test_a_near_miss_is_drawn_again(near, draws):
-    check = CorrectnessCheck(None, None, None, "cpu", lambda: 1)
+    check = CorrectnessCheck(FLOATS, None, None, "cpu", lambda: 1)
     drawn = []
     grades = [SimpleNamespace(near_miss=miss, number=number) for number, miss in enumerate(near, 1)]
 
@@ -106,11 +119,12 @@ def test_a_near_miss_is_drawn_again(near, draws):
 
 @pytest.mark.parametrize(("finite", "draws"), [([True], 1), ([False, True], 2), ([False, False], 2)])
 def test_masks_that_leave_an_infinite_result_are_drawn_once_more(finite, draws):
-    check = CorrectnessCheck(None, None, None, "cpu", lambda: 1)
+    check = CorrectnessCheck(FLOATS, None, None, "cpu", lambda: 1)
     drawn = []
     session = SimpleNamespace(
         fill_inputs=lambda name, *, slots: drawn.append((name, slots)),
         truth=lambda _: SimpleNamespace(is_finite=finite[len(drawn) - 1]),
+        drawn=[{}],
         call_and_grade=lambda _: SimpleNamespace(near_miss=False),
     )
     grade = check._grade_distribution(session, MASKED_ALONG)
@@ -118,26 +132,58 @@ def test_masks_that_leave_an_infinite_result_are_drawn_once_more(finite, draws):
     assert (grade is None) is not finite[-1]
 
 
-@pytest.mark.parametrize(("finite", "count"), [(True, 1), (False, 0)])
-def test_larger_shapes_have_masked_rows_where_masks_leave_finite_results(finite, count):
-    check = CorrectnessCheck(None, None, None, "cpu", lambda: 1)
+@pytest.mark.parametrize("name", ["one", "near-one"])
+@pytest.mark.parametrize(
+    ("finite", "hidden", "dtype", "count"),
+    [
+        (True, -inf, torch.float32, 1),
+        (False, -inf, torch.float32, 0),
+        (True, 0.0, torch.float32, 0),
+        (True, 0.0, torch.float8_e4m3fn, 0),
+    ],
+    ids=["finite results", "infinite results", "nothing to hide", "no infinity"],
+)
+def test_larger_shapes_have_masked_rows_where_masks_leave_finite_results(name, finite, hidden, dtype, count):
+    check = CorrectnessCheck(FLOATS, None, None, "cpu", lambda: 1)
     session = SimpleNamespace(
         fill_inputs=lambda *_, **__: None,
         truth=lambda _: SimpleNamespace(is_finite=finite),
+        drawn=[{"x": torch.tensor([1.0, hidden]).to(dtype)}],
         call_and_grade=lambda _: SimpleNamespace(near_miss=False),
         workload=SimpleNamespace(set="full", name="one"),
         inputs=SimpleNamespace(adversarial_distributions=ADVERSARIAL),
     )
     assert MASKED_ROWS not in check._adversarial(session)
     check._grade_distribution(session, MASKED)
-    assert list(check._adversarial(session)).count(MASKED_ROWS) == count
+    session.workload = SimpleNamespace(set="odd" if name != "one" else "full", name=name)
+    counts = [list(check._adversarial(session)).count(MASKED_ROWS) for _ in range(40)]
+    assert min(counts) == count
+    assert max(counts) <= 1
+
+
+@pytest.mark.parametrize(
+    ("file", "masks"),
+    [
+        (file_of("int64", "float32", "float32"), set()),
+        (file_of("int64", "float32", "int32"), set(MASKS)),
+        (file_of("float32", "float32", "float32"), set(MASKS)),
+    ],
+    ids=["hidden", "one source", "shown"],
+)
+def test_masks_are_left_out_where_no_result_would_show_a_nan(file, masks):
+    session = SimpleNamespace(
+        workload=SimpleNamespace(set="odd", name="one"),
+        inputs=SimpleNamespace(adversarial_distributions=ADVERSARIAL),
+    )
+    check = CorrectnessCheck(file, None, None, "cpu", lambda: 1)
+    assert set(check._adversarial(session)).intersection(MASKS) == masks
 
 
 @pytest.mark.parametrize(
     ("near", "calls"), [([False], 1), ([True, False], 2), ([True] * 9, gate_rules.DRAW_TRIES)]
 )
 def test_a_plain_call_that_nearly_passes_is_made_again_on_new_inputs(near, calls):
-    check = CorrectnessCheck(None, None, None, "cpu", lambda: 1)
+    check = CorrectnessCheck(FLOATS, None, None, "cpu", lambda: 1)
     made, filled = [], []
 
     def call(_: str) -> SimpleNamespace:

@@ -102,10 +102,12 @@ def test_a_vector_is_never_masked_as_a_whole(workshop, length):
 def test_masked_rows_differ_in_mean_and_mask(workshop):
     file = workshop.load("square", ROWS)
     source = Inputs(file, file.definition.workloads[0], 1, "cpu")
-    drawn = [source.draw("masked_rows")["x"] for _ in range(12)]
-    spreads = [x.amax(1) - x.nan_to_num(neginf=1e9).amin(1) for x in drawn]  # of rows, which have one mean each
-    by_row = [x for x, spread in zip(drawn, spreads, strict=True) if bool((spread < 20).all())]
-    assert 5 < len(by_row) < 12
+    drawn = [source.draw("masked_rows")["x"] for _ in range(40)]
+    tops = [x.amax(1) for x in drawn]
+    spreads = [top - x.nan_to_num(neginf=float("inf")).amin(1) for x, top in zip(drawn, tops, strict=True)]
+    rows = zip(drawn, spreads, tops, strict=True)
+    by_row = [x for x, spread, top in rows if bool((spread < 20 + top.abs() * 2.0**-20).all())]
+    assert 25 < len(by_row) < 40
     assert all(bool(x.isfinite().any(1).all()) for x in by_row)
     x = by_row[0]
     kept, half = x.isfinite(), x.shape[1] // 2
@@ -115,6 +117,13 @@ def test_masked_rows_differ_in_mean_and_mask(workshop):
         assert (own[:, :half].all(1) & ~own[:, -half:].any(1)).any()
         assert (own[:, -half:].all(1) & ~own[:, :half].any(1)).any()
     assert len(set(kept.sum(1).tolist())) > 9
+    low = x.amax(1)[x.amax(1) < -900]
+    assert len(set((-low).log2().round().tolist())) > 10
+    edges = kept.int().diff(dim=1).abs().sum(1)
+    for begins in (True, False):  # a hole and a window, which may be wide
+        own = kept[(edges == 2) & (kept[:, 0] == begins) & (kept[:, -1] == begins)]
+        assert (own.sum(1) > 16).any()
+        assert (own.sum(1) < 48).any()
 
 
 def test_some_constants_are_those_that_weights_begin_with(drawer):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from warpsmith.core import gate_rules
+from warpsmith.core.arithmetic.dtype import is_floating
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import REFERENCE_MISSES, Correctness, Status
 from warpsmith.core.port.check import KernelLaunch
@@ -25,7 +26,7 @@ from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.instrumented.counted_build import COUNTED, UnrunLines
 from warpsmith.lab.operator import input_rules, scalar_values
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.operator.distributions import ALONE, FINITE, HUGE, RELATED_INPUTS
+from warpsmith.lab.operator.distributions import ALONE, FINITE, HUGE, MASKS, RELATED_INPUTS
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.lab.timing.arenas import CHECKED_SLOTS, Arenas, list_dense_layouts, list_layouts
 from warpsmith.lab.timing.session import SOLUTION, Session
@@ -202,7 +203,7 @@ class CorrectnessCheck:
             return False
         for distribution in (None, *self._adversarial(session)):
             session.fill_inputs(distribution, quick=True, slots=1)
-            if distribution in FINITE and (axis or not session.truth(0).is_finite):
+            if distribution in FINITE and axis is None and not session.truth(0).is_finite:
                 continue
             if axis is None and session.grade_reference().status is not Status.PASSED:
                 notes.append(
@@ -210,9 +211,10 @@ class CorrectnessCheck:
                 )
                 continue
             chosen = rows.sample_rows(workload.axes[axis], elements) if axis else ()
-            grade = (
-                session.call_and_grade_rows(SOLUTION, axis, chosen) if axis else session.call_and_grade(SOLUTION)
-            )
+            if axis:
+                grade = session.call_and_grade_rows(SOLUTION, axis, chosen, only_finite=distribution in FINITE)
+            else:
+                grade = session.call_and_grade(SOLUTION)
             where = f"{layout}{', sampled rows' if axis else ''}"
             self._record_grade(session, grade, f"{distribution or 'normal'} inputs, {where}", axis, chosen)
             if distribution is None and axis is None and self._callers:
@@ -431,7 +433,8 @@ class CorrectnessCheck:
                 if infinite == _INFINITE_DRAWS:
                     break
                 continue
-            self._finite.update({distribution}.intersection(FINITE))
+            if distribution in MASKS and self._holds_infinity(session):  # slices of one element do not
+                self._finite.add(distribution)
             grade = session.call_and_grade(SOLUTION)
             if not grade.near_miss:
                 break
@@ -440,6 +443,20 @@ class CorrectnessCheck:
             return None if session.has_right_special_values(SOLUTION) else grade
         return grade
 
+    def _holds_infinity(self, session: Session) -> bool:
+        drawn = session.drawn[0].values()
+        return any(bool(value.isinf().any()) for value in drawn if value.element_size() > 1)
+
+    def _may_hide_nan(self, workload: Workload) -> bool:
+        """Return True if only integers are computed from several floating-point inputs: a difference of infinite
+        parts, say, is NaN, and an index or a comparison does not show it."""
+        definition = self._file.definition
+        sources, results = (
+            [spec for spec in specs if is_floating(definition.dtype(spec, workload))]
+            for specs in (definition.tensor_inputs.values(), definition.outputs.values())
+        )
+        return not results and len(sources) > 1
+
     def _adversarial(self, session: Session) -> Sequence[str]:
         """Return the further distributions of a session; larger ones get none where each call is interpreted."""
         distributions, workload = session.inputs.adversarial_distributions, session.workload
@@ -447,7 +464,8 @@ class CorrectnessCheck:
             return ()
         turn = next(self._turns) if self._turns is not None and distributions else None
         chance = random.SystemRandom()
-        return adversarial.choose_distributions(workload, distributions, chance, turn, self._finite)
+        chosen = adversarial.choose_distributions(workload, distributions, chance, turn, self._finite)
+        return [each for each in chosen if each not in MASKS] if self._may_hide_nan(workload) else chosen
 
     def _grade_call(self, session: Session, distribution: str) -> None:
         """Grade a call on what slot 0 holds, and on new inputs after a near miss."""

@@ -26,7 +26,7 @@ MASKED_ALONG = "masked_along"
 
 MASKED_ROWS = "masked_rows"
 """Distribution whose slices along an axis, most often the last one, each have a mask of their own over values near
-zero, far below it or far above it: one call at a large shape meets them all."""
+zero, far above it, far below it, or as low as under a finite mask: one call at a large shape meets them all."""
 
 MIXED_ROWS = "mixed_rows"
 """Distribution whose rows, along an axis, each have one of `ADVERSARIAL` by chance: one call at a large shape
@@ -59,7 +59,7 @@ FINITE = (*MASKS, IN_RANGE, *ALONE)
 UNMIXED = ("denormal", "faint", HUGE, *ALONE)
 """Distributions that are not mixed with others: intermediate results may be flushed to zero, or overflow."""
 
-MASK_FORMS = 5
+MASK_FORMS = 8
 """Number of the forms of a mask."""
 
 DISTRIBUTIONS = ("normal", "uniform", *MASKS, "nonfinite", *ADVERSARIAL, MIXED_ROWS)
@@ -101,7 +101,7 @@ def shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.G
         case "masked_along" if values.ndim and values.numel():
             return _mask_part(values, int(torch.randint(values.ndim, (), **options)), generator)
         case "masked_rows" if values.ndim and values.numel():
-            return _mask_rows(values, generator)
+            return _mask_rows(values, dtype, generator)
         case "sorted" if values.ndim:
             return values.sort(dim=-1, descending=bool(torch.randint(2, (), **options))).values
         case "denormal":
@@ -168,35 +168,51 @@ def _mask_part(
 
     rows = values.movedim(axis, -1)
     form = torch.randint(MASK_FORMS, (), generator=generator, device=values.device)
-    return rows.masked_fill(_draw_mask(rows, int(form), generator), mask).movedim(-1, axis)
+    return rows.masked_fill(_draw_mask(rows, int(form), generator), mask).movedim(-1, axis).contiguous()
 
 
-def _mask_rows(values: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Give each slice along an axis one of three means, and a mask of a form of its own."""
+def _mask_rows(values: torch.Tensor, dtype: str, generator: torch.Generator) -> torch.Tensor:
+    """Give each slice along an axis one of four means, and a mask of a form of its own.
+
+    In three draws of four it is the last axis. The lowest mean is that of a row which a finite mask hides as a
+    whole, as padding is.
+    """
     import torch
 
     options: dict[str, Any] = {"generator": generator, "device": values.device}
-    axis = values.ndim - 1 - int(torch.randint(2 * values.ndim - 1, (), **options)) // 2
-    rows = values.movedim(axis, -1)
-    means = torch.tensor([0.0, -input_rules.LOWERED_SHIFT, input_rules.FAR_SHIFT], device=values.device)
-    slices = (*rows.shape[:-1], 1)
-    rows = rows + means[torch.randint(len(means), slices, **options)].to(values.dtype)
-    forms = torch.randint(MASK_FORMS, slices, **options)
+    is_last = bool(torch.randint(4, (), **options))
+    axis = values.ndim - 1 if is_last else int(torch.randint(values.ndim, (), **options))
+    moved = values.movedim(axis, -1)
+    rows = moved.reshape(-1, moved.shape[-1])
+    each = (rows.shape[0], 1)
+    least, most = input_rules.PADDED_EXPONENTS
+    exponents = torch.randint(least, most + 1, each, **options)
+    padded = torch.exp2(exponents.to(values.dtype)).clamp_(max=torch.finfo(getattr(torch, dtype)).max / 2)
+    means = (0.0, -input_rules.LOWERED_SHIFT, input_rules.FAR_SHIFT, 0.0)
+    kinds = torch.randint(len(means), each, **options)
+    shifts = torch.tensor(means, dtype=values.dtype, device=values.device)[kinds]
+    rows = rows + torch.where(kinds == len(means) - 1, -padded, shifts)
+    forms = torch.randint(MASK_FORMS, (rows.shape[0],), **options)
     for form in range(MASK_FORMS):
-        rows = rows.masked_fill((forms == form) & _draw_mask(rows, form, generator), float("-inf"))
-    return rows.movedim(-1, axis)
+        chosen = (forms == form).nonzero().flatten()
+        if chosen.numel():
+            part = rows[chosen]
+            rows[chosen] = part.masked_fill_(_draw_mask(part, form, generator), float("-inf"))
+    return rows.reshape(moved.shape).movedim(-1, axis).contiguous()
 
 
 def _draw_mask(rows: torch.Tensor, form: int, generator: torch.Generator) -> torch.Tensor:
     """Return which elements of rows a mask hides; at least one element of each row is left.
 
-    By its form, that is the first half or the last one, a part that grows from row to row as under a causal mask,
-    all but one element, or every element by chance.
+    By its form, that is the first half or the last one; a part that grows from row to row, as under a causal mask;
+    all but one element, or every element by chance; all but a window, as in a padded or packed row, or a hole in
+    it; or blocks by chance.
     """
     import torch
 
     options: dict[str, Any] = {"generator": generator, "device": rows.device}
     length, places = rows.shape[-1], torch.arange(rows.shape[-1], device=rows.device)
+    slices = (*rows.shape[:-1], 1)
     match form:
         case 0:
             return places < length // 2
@@ -205,6 +221,17 @@ def _draw_mask(rows: torch.Tensor, form: int, generator: torch.Generator) -> tor
         case 2:
             lengths = torch.arange(rows.shape[-2] if rows.ndim > 1 else 1, device=rows.device)
             return places > (lengths.unsqueeze(-1) if rows.ndim > 1 else lengths) % length
+        case 5 | 6:  # of a length that is as often short as long
+            most = length if form == 5 else length - 1
+            sizes = torch.exp2(torch.rand(slices, **options) * log2(most + 1)).long().clamp_(max=most)
+            starts = (torch.rand(slices, **options) * (length - sizes + 1)).long().minimum(length - sizes)
+            is_inside = (places >= starts) & (places < starts + sizes)
+            return ~is_inside if form == 5 else is_inside
+        case 7:
+            block = 1 << int(torch.randint(max(length.bit_length() - 2, 1), (), **options))
+            chances = torch.rand((*rows.shape[:-1], -(-length // block)), **options)
+            is_hidden = (chances < 0.5) & (chances > chances.amin(-1, keepdim=True))
+            return is_hidden[..., places // block]
         case _:
             chances = torch.rand(rows.shape, **options)
             is_drawn = chances < 0.5 if form == 4 else chances >= 0

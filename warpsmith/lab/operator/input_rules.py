@@ -145,10 +145,6 @@ OFFSET_MEMORY_SHARE: Final = 0.8
 OFFSET_WAIT_SECONDS: Final = 60.0
 """Seconds that such a call waits for memory of the GPU that others hold. Chosen above any other check's time."""
 
-OFFSET_LARGEST_SECONDS: Final = 5.0
-"""Seconds of these while there is room for the smaller one of such calls. Chosen above the time that a
-process takes to give its memory back when it ends."""
-
 DISTRIBUTION_TURNS: Final = 3
 """Odd workloads over which an interpreter spreads the adversarial distributions, because it is about a thousand
 times slower. Chosen."""
@@ -243,6 +239,10 @@ FAR_SHIFT: Final = 256
 
 LOWERED_SHIFT: Final = 200
 """The distribution `lowered` has this mean, negated. Chosen: exponentials underflow without a shift."""
+
+PADDED_EXPONENTS: Final = (10, 30)
+"""Rows of the distribution `masked_rows` that a finite mask hides have a mean of minus two to the power of one of
+these. Chosen: programs add masks from -1e4 to -1e9."""
 
 SCALED_ROW_EXPONENT: Final = 6
 """Rows of the distribution `scaled_rows` are scaled by powers of two from minus this up to below it. Chosen."""

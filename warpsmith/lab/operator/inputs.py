@@ -120,7 +120,7 @@ class Inputs:
         specs = self._definition.tensor_inputs
         whole = distribution if distribution in (RELATED_INPUTS, IN_RANGE, FULL) else None
         distribution = None if whole else distribution
-        alone = self._pick_input() if distribution in ALONE else None
+        alone = self._pick_input() if distribution in ALONE or self._masks_one(distribution) else None
         calls = self._captured.choose_calls(self._workload.axes, count, self._generator) if self._captured else []
         forms = {name: distribution if alone in (None, name) else None for name in specs}
         drawn = {
@@ -137,6 +137,14 @@ class Inputs:
         for name, limits in self._ranges.items() if whole == IN_RANGE else ():
             drawn[name] = [arrange_rows(tensor, limits, self._generator) for tensor in drawn[name]]
         yield from ({name: tensors[part] for name, tensors in drawn.items()} for part in range(count))
+
+    def _masks_one(self, distribution: str | None) -> bool:
+        """Return True in half of the draws of masks, where one input has them: what masked weights multiply has
+        none."""
+        import torch
+
+        options: dict[str, Any] = {"generator": self._generator, "device": self._device}
+        return distribution in MASKS and bool(torch.randint(2, (), **options))
 
     def _pick_input(self) -> str | None:
         """Draw a floating-point input that any values may stand in; None without one."""

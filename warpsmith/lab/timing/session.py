@@ -187,9 +187,11 @@ class Session(Slots):
         self.call_side(name, slot, fresh=fresh, keep=keep, deliver=True)
         return self.grade_last_call(name, slot, self.truth(slot))
 
-    def call_and_grade_rows(self, name: str, axis: str, chosen: Sequence[int], *, whole: bool = True) -> Grade:
+    def call_and_grade_rows(
+        self, name: str, axis: str, chosen: Sequence[int], *, whole: bool = True, only_finite: bool = False
+    ) -> Grade:
         """Call a side once on slot 0 and grade the chosen rows of the result along an axis, and with `whole` look
-        for NaN in all others.
+        for NaN in all others; with `only_finite`, nothing is graded where the reference of these rows is infinite.
 
         Raises:
             SideFailed: as `grade_last_call`.
@@ -202,7 +204,8 @@ class Session(Slots):
         inputs = rows.take_rows(self.drawn[0], definition.tensor_inputs, axis, chosen)
         part = rows.shorten(self.workload, axis, len(chosen))
         truth = correctness.compute_truth(self.file, part, inputs, correlated=self.correlated)
-        if correctness.grade_reference(self.file, part, inputs, truth).status is not Status.PASSED:
+        holds = correctness.grade_reference(self.file, part, inputs, truth).status is Status.PASSED
+        if not holds or (only_finite and not truth.is_finite):
             return Grade(Status.PASSED, 0.0, 0.0)
         grade = correctness.grade_outputs(truth, rows.take_rows(outputs, definition.outputs, axis, chosen))
         if whole and grade.status is Status.PASSED and not self.correlated:

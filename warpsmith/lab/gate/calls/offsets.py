@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import random
 import time
 from collections.abc import Iterator, Sequence
@@ -75,7 +76,7 @@ def _check_first_that_fits(
 ) -> Check:
     import torch
 
-    room = _wait_for_memory([_bytes_needed(file, workload) for workload in beyond])
+    room = _wait_for_memory(min(_bytes_needed(file, workload) for workload in beyond))
     for workload in beyond:
         if (needed := _bytes_needed(file, workload)) <= room:
             try:
@@ -126,23 +127,18 @@ def _exclusive_memory() -> Iterator[None]:
         lock.release()
 
 
-def _wait_for_memory(needed: Sequence[int]) -> float:
-    """Return how many bytes of the GPU a call may take.
-
-    It waits for what others hold: as long as no call fits that would without them, and shortly for the largest
-    call, since a process that has just ended may still give its memory back.
-    """
+def _wait_for_memory(needed: int) -> float:
+    """Return how many bytes of the GPU a call may take; wait for those that others hold if all would do."""
     import torch
 
+    gc.collect()  # The frames of an error may hold the tensors of an earlier call.
+    # cuBLAS keeps a workspace for good, which may lie in a block of many GiB.
+    getattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: None)()
     torch.cuda.empty_cache()  # Memory that this process only keeps counts as taken.
-    began = time.monotonic()
+    until = time.monotonic() + input_rules.OFFSET_WAIT_SECONDS
     while True:
         free, total = (share * input_rules.OFFSET_MEMORY_SHARE for share in torch.cuda.mem_get_info())
-        fitting = [each for each in needed if each <= total]
-        if not fitting or free >= max(fitting):
-            return free
-        limit = input_rules.OFFSET_LARGEST_SECONDS if free >= min(fitting) else input_rules.OFFSET_WAIT_SECONDS
-        if time.monotonic() - began > limit:
+        if free >= needed or total < needed or time.monotonic() > until:
             return free
         time.sleep(random.uniform(0.5, 1.5))
 
