@@ -21,6 +21,7 @@ FOLDER = Path(__file__).parents[2] / "data" / "ordinary_operators"
 FLAGS = {"layernorm_gelu": ("x=256,256:float32", "weight=256:float32", "bias=256:float32", "eps=1e-5")}
 
 
+@pytest.mark.timeout(600)  # a whole judgement
 @pytest.mark.skipif(system.find_cxx_compiler() is None, reason="no C++ compiler")
 @pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("*.py")))
 def test_from_a_file_to_an_accepted_version(workshop: Workshop, host: WorkerHost, name: str) -> None:
