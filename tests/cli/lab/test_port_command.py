@@ -87,5 +87,5 @@ def test_an_operator_without_a_version(called, capsys, monkeypatch):
     monkeypatch.setattr(choice, "accepted_versions", lambda *_: [])
     assert called("softmax", "--to", "gfx942") == (3, [])
     assert "name one with --version: triton/v1, " in capsys.readouterr().err
-    assert called("attention_prefill", "--to", "gfx942") == (3, [])
-    assert "--version: triton/01_capped." in capsys.readouterr().err
+    assert called("fp8_grouped_gemm", "--to", "gfx942") == (3, [])
+    assert "--version: triton/01_experts." in capsys.readouterr().err

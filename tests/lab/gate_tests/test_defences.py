@@ -170,6 +170,7 @@ _pause, _write = Side.pause, Session._write_slot
 _truth, _special = correctness.compute_truth, error_figures.match_special_values
 
 PLAIN_ROWS = (
+    without(adversarial, "MASKED_ROWS", "normal"),
     without(adversarial, "MIXED_ROWS", "normal"),
     without(adversarial, "UNMIXED", ("normal",)),
 )
