@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -65,10 +66,12 @@ def test_where_more_is_timed_the_representative_workloads_are_named(judged):
 def test_a_correct_kernel_is_the_baseline(judged):
     found = judged(kernel(HONEST))
     assert found.decision.verdict is Verdict.ACCEPT, found.decision.reason
+    notes = next(step.notes for step in found.steps if step.name == "correctness")
+    assert all(note.startswith("far-") for note in notes), "a busy machine may be too slow for far shapes"
     assert [(step.name, step.state) for step in found.steps] == [
         ("lint", "passed"),
         ("build", "passed"),
-        ("correctness", "passed"),
+        ("correctness", "noted" if notes else "passed"),
         ("probes", "passed"),
         ("timing", "passed"),
         ("plausibility", "passed"),
@@ -79,7 +82,9 @@ def test_a_correct_kernel_is_the_baseline(judged):
     assert set(found.timed) == {"small", "large"}
     odd = {"odd-ones", "odd-primes", "odd-uneven", "odd-empty-n", "near-small", "near-large", "larger-large"}
     drawn = {r.workload for r in found.results} - {"small", "large", *odd}
-    assert sorted(name.split("-")[0] for name in drawn) == ["edge", "far", "long", *["round"] * 8, *["tiny"] * 3]
+    kinds = Counter(name.split("-")[0] for name in drawn)
+    assert kinds.pop("far") == 3 - len(notes)
+    assert kinds == {"edge": 1, "long": 1, "round": 8, "tiny": 3}
     assert odd < {r.workload for r in found.results}
     assert found.aggregate(REFERENCE).speedup > 0
     assert found.timed["small"].samples == 3
