@@ -67,7 +67,9 @@ def test_a_correct_kernel_is_the_baseline(judged):
     found = judged(kernel(HONEST))
     assert found.decision.verdict is Verdict.ACCEPT, found.decision.reason
     notes = next(step.notes for step in found.steps if step.name == "correctness")
-    assert all(note.startswith("far-") and "would take about" in note for note in notes), "a busy machine may be too slow for far shapes"
+    assert all(note.startswith("far-") and "would take about" in note for note in notes), (
+        "a busy machine may be too slow for far shapes"
+    )
     assert [(step.name, step.state) for step in found.steps] == [
         ("lint", "passed"),
         ("build", "passed"),
