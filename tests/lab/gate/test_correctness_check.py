@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf
+from math import inf, nan
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,6 +12,7 @@ import torch
 from warpsmith.core import gate_rules
 from warpsmith.core.evaluation import Status
 from warpsmith.lab.gate.correctness_check import CorrectnessCheck
+from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import load_definition
 from warpsmith.lab.operator.distributions import (
@@ -23,16 +24,20 @@ from warpsmith.lab.operator.distributions import (
     MASKED_ALONG,
     MASKED_ROWS,
     MASKS,
+    PADDED_ROWS,
     UNMIXED,
 )
 
 REPOSITORY = Path(__file__).parents[3]
 
 
-def file_of(outputs: str, *inputs: str) -> SimpleNamespace:
-    """A definition file of inputs and one output of given types."""
+def file_of(outputs: str, *inputs: str, promises: tuple[str, ...] = ()) -> SimpleNamespace:
+    """A definition file of inputs and one output of given types, with promises in words."""
     definition = SimpleNamespace(
-        tensor_inputs=dict(enumerate(inputs)), outputs={"y": outputs}, dtype=lambda spec, _: spec
+        tensor_inputs=dict(enumerate(inputs)),
+        outputs={"y": outputs},
+        dtype=lambda spec, _: spec,
+        constraints=promises,
     )
     return SimpleNamespace(definition=definition)
 
@@ -123,7 +128,7 @@ def test_masks_that_leave_an_infinite_result_are_drawn_once_more(finite, draws):
     drawn = []
     session = SimpleNamespace(
         fill_inputs=lambda name, *, slots: drawn.append((name, slots)),
-        truth=lambda _: SimpleNamespace(is_finite=finite[len(drawn) - 1]),
+        truth=lambda _: SimpleNamespace(is_finite=finite[len(drawn) - 1], has_nan=True),
         drawn=[{}],
         call_and_grade=lambda _: SimpleNamespace(near_miss=False),
     )
@@ -132,7 +137,32 @@ def test_masks_that_leave_an_infinite_result_are_drawn_once_more(finite, draws):
     assert (grade is None) is not finite[-1]
 
 
-@pytest.mark.parametrize("name", ["one", "near-one"])
+@pytest.mark.parametrize(
+    ("values", "outputs", "status"),
+    [
+        ([1.0, -inf], [1.0, -inf], Status.PASSED),
+        ([1.0, -inf], [1.0, nan], Status.PASSED),
+        ([1.0, inf], [nan, inf], Status.INCORRECT_NUMERICAL),
+        ([1.0, nan], [1.0, nan], None),
+    ],
+    ids=["right", "another infinity", "wrong", "no number"],
+)
+def test_finite_results_are_graded_beside_infinite_ones(values, outputs, status):
+    truth = correctness.Truth(
+        {"y": torch.tensor(values, dtype=torch.float64)}, {"y": torch.tensor([1e-6, 1e-6])}, {"y": 1.0}, {"y": 1.0}
+    )
+    session = SimpleNamespace(
+        truth=lambda _: truth,
+        call_side=lambda *_, **__: None,
+        fetch_outputs=lambda *_: {"y": torch.tensor(outputs)},
+    )
+    check = CorrectnessCheck(FLOATS, None, None, "cpu", lambda: 1)
+    grade = check._grade_where_finite(session, MASKED)
+    assert (grade and grade.status) is status
+    assert check._grade_where_finite(session, IN_RANGE) is None
+
+
+@pytest.mark.parametrize("name", ["one", "long-one"])
 @pytest.mark.parametrize(
     ("finite", "hidden", "dtype", "count"),
     [
@@ -147,16 +177,17 @@ def test_larger_shapes_have_masked_rows_where_masks_leave_finite_results(name, f
     check = CorrectnessCheck(FLOATS, None, None, "cpu", lambda: 1)
     session = SimpleNamespace(
         fill_inputs=lambda *_, **__: None,
-        truth=lambda _: SimpleNamespace(is_finite=finite),
+        truth=lambda _: SimpleNamespace(is_finite=finite, has_nan=True),
         drawn=[{"x": torch.tensor([1.0, hidden]).to(dtype)}],
         call_and_grade=lambda _: SimpleNamespace(near_miss=False),
         workload=SimpleNamespace(set="full", name="one"),
         inputs=SimpleNamespace(adversarial_distributions=ADVERSARIAL),
     )
-    assert MASKED_ROWS not in check._adversarial(session)
+    assert not {MASKED_ROWS, PADDED_ROWS}.intersection(check._adversarial(session))
     check._grade_distribution(session, MASKED)
     session.workload = SimpleNamespace(set="odd" if name != "one" else "full", name=name)
-    counts = [list(check._adversarial(session)).count(MASKED_ROWS) for _ in range(40)]
+    drawn = [list(check._adversarial(session)) for _ in range(40)]
+    counts = [names.count(name) for names in drawn for name in (MASKED_ROWS, PADDED_ROWS)]
     assert min(counts) == count
     assert max(counts) <= 1
 
@@ -167,10 +198,12 @@ def test_larger_shapes_have_masked_rows_where_masks_leave_finite_results(name, f
         (file_of("int64", "float32", "float32"), set()),
         (file_of("int64", "float32", "int32"), set(MASKS)),
         (file_of("float32", "float32", "float32"), set(MASKS)),
+        (file_of("float32", "float32", promises=("every number is finite",)), set()),
+        (file_of("float32", "float32", promises=("infinite ones count",)), set(MASKS)),
     ],
-    ids=["hidden", "one source", "shown"],
+    ids=["hidden", "one source", "shown", "promised", "not promised"],
 )
-def test_masks_are_left_out_where_no_result_would_show_a_nan(file, masks):
+def test_masks_are_left_out_where_a_nan_would_not_show_or_numbers_are_finite(file, masks):
     session = SimpleNamespace(
         workload=SimpleNamespace(set="odd", name="one"),
         inputs=SimpleNamespace(adversarial_distributions=ADVERSARIAL),

@@ -171,6 +171,7 @@ _truth, _special = correctness.compute_truth, error_figures.match_special_values
 
 PLAIN_ROWS = (
     without(adversarial, "MASKED_ROWS", "normal"),
+    without(adversarial, "PADDED_ROWS", "normal"),
     without(adversarial, "MIXED_ROWS", "normal"),
     without(adversarial, "UNMIXED", ("normal",)),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import random
+import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
@@ -203,18 +204,19 @@ class CorrectnessCheck:
             return False
         for distribution in (None, *self._adversarial(session)):
             session.fill_inputs(distribution, quick=True, slots=1)
-            if distribution in FINITE and axis is None and not session.truth(0).is_finite:
-                continue
             if axis is None and session.grade_reference().status is not Status.PASSED:
                 notes.append(
                     f"{workload.name}: {distribution or 'normal'} left out, the reference misses the bound"
                 )
                 continue
             chosen = rows.sample_rows(workload.axes[axis], elements) if axis else ()
-            if axis:
-                grade = session.call_and_grade_rows(SOLUTION, axis, chosen, only_finite=distribution in FINITE)
-            else:
-                grade = session.call_and_grade(SOLUTION)
+            grade = (
+                session.call_and_grade_rows(SOLUTION, axis, chosen, only_finite=distribution in FINITE)
+                if axis
+                else self._grade_where_finite(session, distribution)
+            )
+            if grade is None:
+                continue
             where = f"{layout}{', sampled rows' if axis else ''}"
             self._record_grade(session, grade, f"{distribution or 'normal'} inputs, {where}", axis, chosen)
             if distribution is None and axis is None and self._callers:
@@ -422,20 +424,21 @@ class CorrectnessCheck:
     def _grade_distribution(self, session: Session, distribution: str) -> Grade | None:
         """Return the grade of a call on inputs of a distribution, drawn again after a near miss.
 
-        None where masks, or numbers near the ends of a type, leave an infinite result at two draws; and where an
-        honest version may lose the others to infinite parts, and has finite ones where they must be.
+        None where masks leave a NaN at two draws, or numbers near the ends of a type an infinite result; and where
+        an honest version may lose the others to infinite parts, and has finite ones where they must be.
         """
         grade, infinite = None, 0
         for _ in range(gate_rules.DRAW_TRIES):
             session.fill_inputs(distribution, slots=1)
-            if distribution in FINITE and not session.truth(0).is_finite:
+            where_finite = self._grade_where_finite(session, distribution)
+            if where_finite is None:
                 infinite += 1
                 if infinite == _INFINITE_DRAWS:
                     break
                 continue
             if distribution in MASKS and self._holds_infinity(session):  # slices of one element do not
                 self._finite.add(distribution)
-            grade = session.call_and_grade(SOLUTION)
+            grade = where_finite
             if not grade.near_miss:
                 break
         loses = distribution in ALONE or (distribution == HUGE and not session.truth(0).is_finite)
@@ -447,15 +450,31 @@ class CorrectnessCheck:
         drawn = session.drawn[0].values()
         return any(bool(value.isinf().any()) for value in drawn if value.element_size() > 1)
 
-    def _may_hide_nan(self, workload: Workload) -> bool:
-        """Return True if only integers are computed from several floating-point inputs: a difference of infinite
-        parts, say, is NaN, and an index or a comparison does not show it."""
+    def _may_mask(self, workload: Workload) -> bool:
+        """Return True if infinite inputs have results to grade.
+
+        Promises of finite numbers forbid them. Where only integers are computed from several floating-point
+        inputs, a difference of infinite parts, say, is NaN, and an index or a comparison does not show it.
+        """
         definition = self._file.definition
         sources, results = (
             [spec for spec in specs if is_floating(definition.dtype(spec, workload))]
             for specs in (definition.tensor_inputs.values(), definition.outputs.values())
         )
-        return not results and len(sources) > 1
+        is_promised = any(re.search(r"\bfinite\b", promise) for promise in definition.constraints)
+        return not is_promised and (bool(results) or len(sources) < 2)
+
+    def _grade_where_finite(self, session: Session, distribution: str | None) -> Grade | None:
+        """Return the grade of a call, where masks make results infinite, of the finite ones.
+
+        None where they make a NaN, or another of `FINITE` an infinite result.
+        """
+        if distribution not in FINITE or (truth := session.truth(0)).is_finite:
+            return session.call_and_grade(SOLUTION)
+        if distribution not in MASKS or truth.has_nan:
+            return None
+        session.call_side(SOLUTION, fresh="poison", deliver=True)
+        return correctness.grade_finite(truth, session.fetch_outputs(SOLUTION, 0))
 
     def _adversarial(self, session: Session) -> Sequence[str]:
         """Return the further distributions of a session; larger ones get none where each call is interpreted."""
@@ -465,7 +484,7 @@ class CorrectnessCheck:
         turn = next(self._turns) if self._turns is not None and distributions else None
         chance = random.SystemRandom()
         chosen = adversarial.choose_distributions(workload, distributions, chance, turn, self._finite)
-        return [each for each in chosen if each not in MASKS] if self._may_hide_nan(workload) else chosen
+        return chosen if self._may_mask(workload) else [each for each in chosen if each not in MASKS]
 
     def _grade_call(self, session: Session, distribution: str) -> None:
         """Grade a call on what slot 0 holds, and on new inputs after a near miss."""

@@ -15,6 +15,7 @@ from warpsmith.lab.operator.distributions import (
     MASKED_ROWS,
     MASKS,
     MIXED_ROWS,
+    PADDED_ROWS,
     RELATED_INPUTS,
     REPEATED,
     UNMIXED,
@@ -32,8 +33,8 @@ def choose_distributions(
 
     Declared and derived odd workloads get all of them, with masked inputs, drawn ones some by chance. Larger ones
     get them in one call that mixes them row by row, and by chance one of those that do not mix, but none near the
-    ends of a type. Where a masked input gave finite results, drawn and larger ones also get one whose rows differ
-    in mask and mean. All get the one of declared ranges, and far ones full integers.
+    ends of a type. Where a masked input gave finite results, long and larger ones also get those whose rows
+    differ in mask and mean. All get the one of declared ranges, and far ones full integers.
 
     Args:
         workload: the workload.
@@ -45,7 +46,7 @@ def choose_distributions(
     if not available:
         return ()
     kind, in_range = shapes.shape_class(workload), tuple(name for name in available if name == IN_RANGE)
-    masked = (MASKED_ROWS,) if set(MASKS).intersection(finite) else ()
+    masked = (MASKED_ROWS, PADDED_ROWS) if set(MASKS).intersection(finite) else ()
     if workload.set != "odd":
         further = (*set(UNMIXED).difference(ALONE), *(name for name in available if name == RELATED_INPUTS))
         far = (REPEATED, *(name for name in available if name == FULL)) if kind == shapes.FAR else ()
@@ -56,4 +57,4 @@ def choose_distributions(
     if kind == "declared":
         return every
     some = chance.sample(every, min(input_rules.DRAWN_DISTRIBUTIONS, len(every)))
-    return tuple(dict.fromkeys((*some, *masked, *in_range)))
+    return tuple(dict.fromkeys((*some, *(masked if kind == "long" else ()), *in_range)))

@@ -19,6 +19,12 @@ from warpsmith.errors import BadDefinition
 from warpsmith.lab.grading import error_figures, moved_values, reorder, row_parts, rows
 from warpsmith.lab.grading.error_figures import BEYOND_ANY_BOUND, split_in_parts
 from warpsmith.lab.grading.reference_calls import call_function, run_wide
+from warpsmith.lab.grading.rounding import (
+    find_subnormals,
+    flushing_difference,
+    smallest_unflushed,
+    zero_subnormals,
+)
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.distributions import ADVERSARIAL
@@ -54,6 +60,11 @@ class Truth:
         floating = {name: value for name, value in self.values.items() if value.is_floating_point()}
         sizes = ((value.abs(), self.largest.get(name, inf)) for name, value in floating.items())
         return all(bool((size.isfinite() & (size <= most)).all()) for size, most in sizes)
+
+    @property
+    def has_nan(self) -> bool:
+        """True if a reference value is NaN."""
+        return any(bool(value.isnan().any()) for value in self.values.values() if value.is_floating_point())
 
 
 @dataclass(frozen=True)
@@ -140,7 +151,7 @@ class _BoundTerms:
         hooks = file.magnitude or file.extra
         finite = (bool(computable(tensor).isfinite().all()) for tensor in inputs.values())
         self.has_special = bool(hooks) and not all(finite)
-        self.flushes = correlated and any(bool(_subnormals(tensor).any()) for tensor in inputs.values())
+        self.flushes = correlated and any(bool(find_subnormals(tensor).any()) for tensor in inputs.values())
         self.exact = _exact_outputs(file)
 
     @cached_property
@@ -176,7 +187,7 @@ def _compute_part(
     if call.has_special:
         magnitude = {name: _finite_where(values[name], each, values[name]) for name, each in magnitude.items()}
         extra = {name: _finite_where(values[name], each, each.new_zeros(())) for name, each in extra.items()}
-    flushed_values = run_wide(file, file.reference, workload, _flush_subnormals(inputs)) if call.flushes else None
+    flushed_values = run_wide(file, file.reference, workload, zero_subnormals(inputs)) if call.flushes else None
     bounds: dict[str, torch.Tensor | None] = {}
     for name, spec in file.definition.outputs.items():
         expected = file.definition.shape(spec, workload)
@@ -203,7 +214,7 @@ def _compute_part(
         if dtype != "float64" and not exact:
             bound = _widen_at_zeros(bound, values[name], call)
         if flushed_values is not None:
-            bound = bound + _flushing_difference(values[name], flushed_values[name], dtype)
+            bound = bound + flushing_difference(values[name], flushed_values[name], dtype)
         bounds[name] = bound
     return values, bounds
 
@@ -244,38 +255,6 @@ def _stretch(definition: Definition, reduction: str, workload: Workload) -> floa
     return ratio if ratio > input_rules.LARGER_FACTORS[1] else 1.0
 
 
-def _flush_subnormals(inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Return the inputs in float64 with subnormal numbers replaced by zeros."""
-    return {
-        name: tensor.double().masked_fill(_subnormals(tensor), 0.0) if tensor.is_floating_point() else tensor
-        for name, tensor in inputs.items()
-    }
-
-
-def _subnormals(tensor: torch.Tensor) -> torch.Tensor:
-    """Mark subnormal numbers; float16 has none, because they are normal numbers of float32."""
-    import torch
-
-    if tensor.dtype not in (torch.float32, torch.bfloat16):
-        return torch.zeros((), dtype=torch.bool, device=tensor.device)
-    return (tensor.abs() < torch.finfo(tensor.dtype).tiny) & (tensor != 0)
-
-
-def _flushing_difference(value: torch.Tensor, flushed: torch.Tensor, dtype: str) -> torch.Tensor:
-    """Return how far a result may move where subnormal inputs and results are flushed to zero."""
-    return (value - flushed).abs_().nan_to_num_(nan=0.0, posinf=0.0).add_(_smallest_unflushed(dtype))
-
-
-def _smallest_unflushed(dtype: str) -> float:
-    """Return the size below which a result may be zero.
-
-    Devices flush subnormals of float32, and of types that are computed in it.
-    """
-    import torch
-
-    return torch.finfo(getattr(torch, dtype)).tiny if dtype in ("float32", "bfloat16") else 0.0
-
-
 def _finite_where(value: torch.Tensor, hook: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     """Return what an error hook says, and `other` at elements where only the value is finite."""
     return hook.where(hook.isfinite() | ~value.isfinite(), other)
@@ -293,7 +272,7 @@ def _element_bounds(
     if dtype == "float64":
         accumulate = out
     constant = gate_rules.ROUNDING_STEPS + growth * gate_rules.REDUCTION_STEP_SHARE
-    unflushed = _smallest_unflushed(dtype) * max(growth, 1.0)  # each term of a sum may be flushed by itself
+    unflushed = smallest_unflushed(dtype) * max(growth, 1.0)  # each term of a sum may be flushed by itself
     subnormals = max(gate_rules.SUBNORMALS[out.bytes > 1] * out.smallest_subnormal, unflushed)
     if magnitude is value and extra is None:  # the usual case, in as few passes as possible
         unit = tolerance.slack * (out.unit_roundoff + constant * accumulate.unit_roundoff)
@@ -323,6 +302,14 @@ def grade_outputs(truth: Truth, outputs: dict[str, torch.Tensor]) -> Grade:
     Where the reference, rounded to the output's type, is NaN or infinite, the output must be the same.
     """
     return merge_grades([_grade_output(name, truth, output) for name, output in outputs.items()])
+
+
+def grade_finite(truth: Truth, outputs: dict[str, torch.Tensor]) -> Grade:
+    """Compare the elements of one call's outputs whose reference is finite."""
+    wanted = {name: truth.values[name].to(output.dtype) for name, output in outputs.items()}
+    return grade_outputs(
+        truth, {name: value.where(wanted[name].isfinite(), wanted[name]) for name, value in outputs.items()}
+    )
 
 
 def merge_grades(grades: list[Grade]) -> Grade:

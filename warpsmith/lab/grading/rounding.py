@@ -1,4 +1,5 @@
-"""Rounding of narrow results to the nearest number: cut ones move every sum of them."""
+"""Rounding of narrow results to the nearest number, where cut ones move every sum of them, and of subnormal
+numbers to zero."""
 
 from __future__ import annotations
 
@@ -15,6 +16,38 @@ if TYPE_CHECKING:
 
 _NARROW_BYTES = 2
 """Bytes of the widest type whose rounding shows in sums of results."""
+
+
+def zero_subnormals(inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Return the inputs in float64 with subnormal numbers replaced by zeros."""
+    return {
+        name: tensor.double().masked_fill(find_subnormals(tensor), 0.0) if tensor.is_floating_point() else tensor
+        for name, tensor in inputs.items()
+    }
+
+
+def find_subnormals(tensor: torch.Tensor) -> torch.Tensor:
+    """Mark subnormal numbers; float16 has none, because they are normal numbers of float32."""
+    import torch
+
+    if tensor.dtype not in (torch.float32, torch.bfloat16):
+        return torch.zeros((), dtype=torch.bool, device=tensor.device)
+    return (tensor.abs() < torch.finfo(tensor.dtype).tiny) & (tensor != 0)
+
+
+def flushing_difference(value: torch.Tensor, flushed: torch.Tensor, dtype: str) -> torch.Tensor:
+    """Return how far a result may move where subnormal inputs and results are flushed to zero."""
+    return (value - flushed).abs_().nan_to_num_(nan=0.0, posinf=0.0).add_(smallest_unflushed(dtype))
+
+
+def smallest_unflushed(dtype: str) -> float:
+    """Return the size below which a result may be zero.
+
+    Devices flush subnormals of float32, and of types that are computed in it.
+    """
+    import torch
+
+    return torch.finfo(getattr(torch, dtype)).tiny if dtype in ("float32", "bfloat16") else 0.0
 
 
 def number_spacing(value: torch.Tensor, dtype: DType) -> torch.Tensor:

@@ -9,6 +9,8 @@ from warpsmith.core.arithmetic.dtype import DTYPES
 from warpsmith.lab.operator import input_rules
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import torch
 
 ADVERSARIAL = (
@@ -26,7 +28,10 @@ MASKED_ALONG = "masked_along"
 
 MASKED_ROWS = "masked_rows"
 """Distribution whose slices along an axis, most often the last one, each have a mask of their own over values near
-zero, far above it, far below it, or as low as under a finite mask: one call at a large shape meets them all."""
+zero, far above it or far below it: one call at a large shape meets them all."""
+
+PADDED_ROWS = "padded_rows"
+"""The same over values near zero, and over rows as low as finite masks make them, which hide padding."""
 
 MIXED_ROWS = "mixed_rows"
 """Distribution whose rows, along an axis, each have one of `ADVERSARIAL` by chance: one call at a large shape
@@ -50,7 +55,7 @@ HUGE = "huge"
 ALONE = ("lowest",)
 """Distributions at the end of a type: one input of a call has them, since sums of two would overflow."""
 
-MASKS = (MASKED, MASKED_ALONG, MASKED_ROWS)
+MASKS = (MASKED, MASKED_ALONG, MASKED_ROWS, PADDED_ROWS)
 """Distributions with minus infinity in a part of an input."""
 
 FINITE = (*MASKS, IN_RANGE, *ALONE)
@@ -101,7 +106,12 @@ def shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.G
         case "masked_along" if values.ndim and values.numel():
             return _mask_part(values, int(torch.randint(values.ndim, (), **options)), generator)
         case "masked_rows" if values.ndim and values.numel():
-            return _mask_rows(values, dtype, generator)
+            shifts = (0, -input_rules.LOWERED_SHIFT, input_rules.FAR_SHIFT)
+            return _mask_rows(values, shifts, torch.finfo(getattr(torch, dtype)).min, generator)
+        case "padded_rows" if values.ndim and values.numel():
+            lowest = torch.finfo(getattr(torch, dtype)).min
+            means = (0.0, max(-input_rules.PADDED_SHIFT, lowest / 2), lowest)
+            return _mask_rows(values, means, lowest, generator)
         case "sorted" if values.ndim:
             return values.sort(dim=-1, descending=bool(torch.randint(2, (), **options))).values
         case "denormal":
@@ -168,14 +178,15 @@ def _mask_part(
 
     rows = values.movedim(axis, -1)
     form = torch.randint(MASK_FORMS, (), generator=generator, device=values.device)
-    return rows.masked_fill(_draw_mask(rows, int(form), generator), mask).movedim(-1, axis).contiguous()
+    return rows.masked_fill(_draw_mask(rows, int(form), generator), mask).movedim(-1, axis)
 
 
-def _mask_rows(values: torch.Tensor, dtype: str, generator: torch.Generator) -> torch.Tensor:
-    """Give each slice along an axis one of four means, and a mask of a form of its own.
+def _mask_rows(
+    values: torch.Tensor, means: Sequence[float], lowest: float, generator: torch.Generator
+) -> torch.Tensor:
+    """Give each slice along an axis one of the means, and a mask of a form of its own.
 
-    In three draws of four it is the last axis. The lowest mean is that of a row which a finite mask hides as a
-    whole, as padding is.
+    In three draws of four it is the last axis. Finite values are at least `lowest`.
     """
     import torch
 
@@ -184,29 +195,23 @@ def _mask_rows(values: torch.Tensor, dtype: str, generator: torch.Generator) -> 
     axis = values.ndim - 1 if is_last else int(torch.randint(values.ndim, (), **options))
     moved = values.movedim(axis, -1)
     rows = moved.reshape(-1, moved.shape[-1])
-    each = (rows.shape[0], 1)
-    least, most = input_rules.PADDED_EXPONENTS
-    exponents = torch.randint(least, most + 1, each, **options)
-    padded = torch.exp2(exponents.to(values.dtype)).clamp_(max=torch.finfo(getattr(torch, dtype)).max / 2)
-    means = (0.0, -input_rules.LOWERED_SHIFT, input_rules.FAR_SHIFT, 0.0)
-    kinds = torch.randint(len(means), each, **options)
-    shifts = torch.tensor(means, dtype=values.dtype, device=values.device)[kinds]
-    rows = rows + torch.where(kinds == len(means) - 1, -padded, shifts)
+    kinds = torch.randint(len(means), (rows.shape[0], 1), **options)
+    rows = (rows + torch.tensor(means, dtype=values.dtype, device=values.device)[kinds]).clamp_(min=lowest)
     forms = torch.randint(MASK_FORMS, (rows.shape[0],), **options)
     for form in range(MASK_FORMS):
         chosen = (forms == form).nonzero().flatten()
         if chosen.numel():
             part = rows[chosen]
             rows[chosen] = part.masked_fill_(_draw_mask(part, form, generator), float("-inf"))
-    return rows.reshape(moved.shape).movedim(-1, axis).contiguous()
+    return rows.reshape(moved.shape).movedim(-1, axis)
 
 
 def _draw_mask(rows: torch.Tensor, form: int, generator: torch.Generator) -> torch.Tensor:
     """Return which elements of rows a mask hides; at least one element of each row is left.
 
-    By its form, that is the first half or the last one; a part that grows from row to row, as under a causal mask;
-    all but one element, or every element by chance; all but a window, as in a padded or packed row, or a hole in
-    it; or blocks by chance.
+    By its form, that is the beginning or the end, in half of the rows half of them; a part that grows from row to
+    row, as under a causal mask; all but one element, or every element by chance; all but a window, as in a padded
+    or packed row, or a hole in it; or blocks by chance.
     """
     import torch
 
@@ -214,10 +219,10 @@ def _draw_mask(rows: torch.Tensor, form: int, generator: torch.Generator) -> tor
     length, places = rows.shape[-1], torch.arange(rows.shape[-1], device=rows.device)
     slices = (*rows.shape[:-1], 1)
     match form:
-        case 0:
-            return places < length // 2
-        case 1:
-            return places >= length - length // 2
+        case 0 | 1:
+            drawn = (torch.rand(slices, **options) * length).long().clamp_(max=length - 1)
+            hidden = drawn.where(torch.rand(slices, **options) < 0.5, length // 2)
+            return places < hidden if form == 0 else places >= length - hidden
         case 2:
             lengths = torch.arange(rows.shape[-2] if rows.ndim > 1 else 1, device=rows.device)
             return places > (lengths.unsqueeze(-1) if rows.ndim > 1 else lengths) % length

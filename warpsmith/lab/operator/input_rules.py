@@ -240,9 +240,9 @@ FAR_SHIFT: Final = 256
 LOWERED_SHIFT: Final = 200
 """The distribution `lowered` has this mean, negated. Chosen: exponentials underflow without a shift."""
 
-PADDED_EXPONENTS: Final = (10, 30)
-"""Rows of the distribution `masked_rows` that a finite mask hides have a mean of minus two to the power of one of
-these. Chosen: programs add masks from -1e4 to -1e9."""
+PADDED_SHIFT: Final = 2.0**30
+"""Rows of the distribution `padded_rows` that a finite mask hides have this mean, negated, or the lowest number of
+their type. Chosen: programs add masks of -1e9."""
 
 SCALED_ROW_EXPONENT: Final = 6
 """Rows of the distribution `scaled_rows` are scaled by powers of two from minus this up to below it. Chosen."""

@@ -359,7 +359,7 @@ class Inputs:
 
         def draw(shape: tuple[int, ...]) -> torch.Tensor:
             values = self._normal_parts(shape) if in_parts else self._normal(shape, drawn_type)
-            values = shape_values(name, values, dtype, self._generator)
+            values = shape_values(name, values, dtype, self._generator).contiguous()
             if (factor, shift) != (1.0, 0.0):
                 values = values * factor + shift
             return values.to(getattr(torch, dtype))

@@ -190,8 +190,10 @@ class Session(Slots):
     def call_and_grade_rows(
         self, name: str, axis: str, chosen: Sequence[int], *, whole: bool = True, only_finite: bool = False
     ) -> Grade:
-        """Call a side once on slot 0 and grade the chosen rows of the result along an axis, and with `whole` look
-        for NaN in all others; with `only_finite`, nothing is graded where the reference of these rows is infinite.
+        """Call a side once on slot 0 and grade the chosen rows of the result along an axis.
+
+        With `whole`, look for NaN in all others. With `only_finite`, grade finite results alone, and none where
+        the reference of these rows has a NaN.
 
         Raises:
             SideFailed: as `grade_last_call`.
@@ -205,9 +207,10 @@ class Session(Slots):
         part = rows.shorten(self.workload, axis, len(chosen))
         truth = correctness.compute_truth(self.file, part, inputs, correlated=self.correlated)
         holds = correctness.grade_reference(self.file, part, inputs, truth).status is Status.PASSED
-        if not holds or (only_finite and not truth.is_finite):
+        if not holds or (only_finite and truth.has_nan):
             return Grade(Status.PASSED, 0.0, 0.0)
-        grade = correctness.grade_outputs(truth, rows.take_rows(outputs, definition.outputs, axis, chosen))
+        grade_part = correctness.grade_finite if only_finite else correctness.grade_outputs
+        grade = grade_part(truth, rows.take_rows(outputs, definition.outputs, axis, chosen))
         if whole and grade.status is Status.PASSED and not self.correlated:
             return correctness.grade_unsampled(truth, outputs, grade)
         return grade

@@ -76,13 +76,12 @@ def _check_first_that_fits(
 ) -> Check:
     import torch
 
-    room = _wait_for_memory(min(_bytes_needed(file, workload) for workload in beyond))
+    least = min(_bytes_needed(file, workload) for workload in beyond)
     for workload in beyond:
-        if (needed := _bytes_needed(file, workload)) <= room:
+        if (needed := _bytes_needed(file, workload)) <= _wait_for_memory(least):
             try:
                 _grade_rows(file, host, source, workload, axis, device)
             except (CompanionFailed, torch.OutOfMemoryError):  # no room for the grader: a smaller call may fit
-                torch.cuda.empty_cache()
                 continue
             except BadDefinition as error:
                 return Check(
