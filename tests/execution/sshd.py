@@ -45,8 +45,10 @@ class Server:
             f"Port {self.port}\nListenAddress 127.0.0.1\nHostKey {folder}/host\nPidFile none\n"
             f"AuthorizedKeysFile {folder}/authorized_keys\nStrictModes no\nUsePAM no\nPermitRootLogin yes\n"
             f"PasswordAuthentication no\nKbdInteractiveAuthentication no\nMaxStartups 100\n"
-            f"AcceptEnv *\nSetEnv XDG_STATE_HOME={folder}/state\n"
+            f"AcceptEnv *\nSetEnv XDG_STATE_HOME={folder}/state HOME={folder}/home\n"
         )
+        # Start-up files of the tests' user stay out: killed halfway, some leave a lock on which every shell waits.
+        (folder / "home").mkdir()
         self.config.write_text(
             f"Host there\n  HostName 127.0.0.1\n  Port {self.port}\n  User {getpass.getuser()}\n"
             f"  IdentityFile {folder}/user\n  IdentitiesOnly yes\n  UserKnownHostsFile {self.known_hosts}\n"
