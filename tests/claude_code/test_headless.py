@@ -410,6 +410,7 @@ def test_a_stop_is_one_sentence_and_exit_code_7(one: Campaign, serve: Any):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)  # a whole judgement
 def test_with_the_real_lab(
     judging: Path, scripted_clock: dict[str, str], one: Campaign, serve: Any, monkeypatch: pytest.MonkeyPatch
 ):
@@ -420,7 +421,7 @@ def test_with_the_real_lab(
     api = serve(designer(*checked))
     done = subprocess.run(
         command("--resume", "--max-budget-usd", "5", python=python),
-        cwd=judging, capture_output=True, text=True, timeout=200,
+        cwd=judging, capture_output=True, text=True, timeout=500,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "PASS: cpp/v1 is correct" in api.calls("designer")[-1].last

@@ -222,10 +222,10 @@ def test_an_outcome_that_comes_as_the_allocation_ends_does_not_count(
 def test_an_unused_allocation_ends(
     cluster: Cluster, slurm_entry: NamedContext, bundle: Bundle, files: tuple[Path, Path]
 ) -> None:
-    entry, (count, go) = with_settings(slurm_entry, idle=3), files
+    entry, (count, go) = with_settings(slurm_entry, idle=8), files
 
     def act(_: int) -> None:
-        time.sleep(5)
+        time.sleep(10)
         go.touch()
 
     run_until_told(cluster, entry, bundle, WAITING.format(count=count, go=go), act)

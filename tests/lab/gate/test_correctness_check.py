@@ -130,7 +130,7 @@ def test_masks_that_leave_an_infinite_result_are_drawn_once_more(finite, draws):
         fill_inputs=lambda name, *, slots: drawn.append((name, slots)),
         truth=lambda _: SimpleNamespace(is_finite=finite[len(drawn) - 1], has_nan=True),
         drawn=[{}],
-        call_and_grade=lambda _: SimpleNamespace(near_miss=False),
+        call_and_grade=lambda _, **__: SimpleNamespace(near_miss=False),
     )
     grade = check._grade_distribution(session, MASKED_ALONG)
     assert drawn == [(MASKED_ALONG, 1)] * draws
@@ -143,9 +143,10 @@ def test_masks_that_leave_an_infinite_result_are_drawn_once_more(finite, draws):
         ([1.0, -inf], [1.0, -inf], Status.PASSED),
         ([1.0, -inf], [1.0, nan], Status.PASSED),
         ([1.0, inf], [nan, inf], Status.INCORRECT_NUMERICAL),
+        ([1.0, -inf], [1.0, 0.0], Status.INCORRECT_NUMERICAL),
         ([1.0, nan], [1.0, nan], None),
     ],
-    ids=["right", "another infinity", "wrong", "no number"],
+    ids=["right", "no infinity", "wrong", "a number for infinity", "no number"],
 )
 def test_finite_results_are_graded_beside_infinite_ones(values, outputs, status):
     truth = correctness.Truth(
@@ -153,8 +154,9 @@ def test_finite_results_are_graded_beside_infinite_ones(values, outputs, status)
     )
     session = SimpleNamespace(
         truth=lambda _: truth,
-        call_side=lambda *_, **__: None,
-        fetch_outputs=lambda *_: {"y": torch.tensor(outputs)},
+        call_and_grade=lambda _, only_finite: (
+            correctness.grade_finite if only_finite else correctness.grade_outputs
+        )(truth, {"y": torch.tensor(outputs)}),
     )
     check = CorrectnessCheck(FLOATS, None, None, "cpu", lambda: 1)
     grade = check._grade_where_finite(session, MASKED)
@@ -179,7 +181,7 @@ def test_larger_shapes_have_masked_rows_where_masks_leave_finite_results(name, f
         fill_inputs=lambda *_, **__: None,
         truth=lambda _: SimpleNamespace(is_finite=finite, has_nan=True),
         drawn=[{"x": torch.tensor([1.0, hidden]).to(dtype)}],
-        call_and_grade=lambda _: SimpleNamespace(near_miss=False),
+        call_and_grade=lambda _, **__: SimpleNamespace(near_miss=False),
         workload=SimpleNamespace(set="full", name="one"),
         inputs=SimpleNamespace(adversarial_distributions=ADVERSARIAL),
     )
@@ -199,9 +201,12 @@ def test_larger_shapes_have_masked_rows_where_masks_leave_finite_results(name, f
         (file_of("int64", "float32", "int32"), set(MASKS)),
         (file_of("float32", "float32", "float32"), set(MASKS)),
         (file_of("float32", "float32", promises=("every number is finite",)), set()),
+        (file_of("float32", "float32", promises=("every number of the cache is finite",)), set()),
         (file_of("float32", "float32", promises=("infinite ones count",)), set(MASKS)),
+        (file_of("float32", "float32", promises=("each row has at least one finite element",)), set(MASKS)),
+        (file_of("float32", "float32", promises=("at least one number is finite",)), set(MASKS)),
     ],
-    ids=["hidden", "one source", "shown", "promised", "not promised"],
+    ids=["hidden", "one source", "shown", "promised", "part promised", "not promised", "one", "least"],
 )
 def test_masks_are_left_out_where_a_nan_would_not_show_or_numbers_are_finite(file, masks):
     session = SimpleNamespace(

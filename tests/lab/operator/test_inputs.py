@@ -114,6 +114,9 @@ def test_masked_rows_differ_in_mean_and_mask(workshop, name, means):
     rows = zip(drawn, spreads, tops, strict=True)
     by_row = [x for x, spread, top in rows if bool((spread < 20 + top.abs() * 2.0**-20).all())]
     assert 25 < len(by_row) < 40
+    alike = torch.stack([(x.isfinite().diff(dim=0) == 0).all(1).double().mean() for x in by_row])
+    assert alike.max() > 0.4, "rows of a run share a mask"
+    assert 0.2 < alike.mean() < 0.7, "and others have their own"
     assert all(bool(x.isfinite().any(1).all()) for x in by_row)
     x = by_row[0]
     kept, half = x.isfinite(), x.shape[1] // 2

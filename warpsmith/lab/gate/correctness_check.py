@@ -51,6 +51,12 @@ class Extremes:
     """Difference between two calls on the same inputs."""
 
 
+def _promises_finite(promise: str) -> bool:
+    """Return True if a promise says that numbers are finite, not only one of each row, say."""
+    says = re.search(r"\b(is|are|be|all|every|only) finite\b|\bfinite (inputs|numbers|values)\b", promise)
+    return says is not None and not re.search(r"\b(one|least|some|any|not)\b", promise)
+
+
 class CorrectnessCheck:
     """Grades of one solution so far."""
 
@@ -218,7 +224,8 @@ class CorrectnessCheck:
             if grade is None:
                 continue
             where = f"{layout}{', sampled rows' if axis else ''}"
-            self._record_grade(session, grade, f"{distribution or 'normal'} inputs, {where}", axis, chosen)
+            description = f"{distribution or 'normal'} inputs, {where}"
+            self._record_grade(session, grade, description, axis, chosen, only_finite=distribution in FINITE)
             if distribution is None and axis is None and self._callers:
                 self._callers.check(session)
             if distribution is None:
@@ -416,7 +423,7 @@ class CorrectnessCheck:
             if grade is None:
                 continue
             if grade.status is Status.PASSED or session.grade_reference().status is Status.PASSED:
-                self._record_grade(session, grade, f"{distribution} inputs")
+                self._record_grade(session, grade, f"{distribution} inputs", only_finite=distribution in FINITE)
             else:
                 name = session.workload.name
                 notes.append(f"{name}: {distribution} left out, the reference itself misses the bound there")
@@ -461,20 +468,19 @@ class CorrectnessCheck:
             [spec for spec in specs if is_floating(definition.dtype(spec, workload))]
             for specs in (definition.tensor_inputs.values(), definition.outputs.values())
         )
-        is_promised = any(re.search(r"\bfinite\b", promise) for promise in definition.constraints)
-        return not is_promised and (bool(results) or len(sources) < 2)
+        return not any(map(_promises_finite, definition.constraints)) and (bool(results) or len(sources) < 2)
 
     def _grade_where_finite(self, session: Session, distribution: str | None) -> Grade | None:
         """Return the grade of a call, where masks make results infinite, of the finite ones.
 
         None where they make a NaN, or another of `FINITE` an infinite result.
         """
-        if distribution not in FINITE or (truth := session.truth(0)).is_finite:
+        if distribution not in FINITE:
             return session.call_and_grade(SOLUTION)
-        if distribution not in MASKS or truth.has_nan:
+        truth = session.truth(0)
+        if not truth.is_finite and (distribution not in MASKS or truth.has_nan):
             return None
-        session.call_side(SOLUTION, fresh="poison", deliver=True)
-        return correctness.grade_finite(truth, session.fetch_outputs(SOLUTION, 0))
+        return session.call_and_grade(SOLUTION, only_finite=True)
 
     def _adversarial(self, session: Session) -> Sequence[str]:
         """Return the further distributions of a session; larger ones get none where each call is interpreted."""
@@ -497,16 +503,23 @@ class CorrectnessCheck:
         self._record_grade(session, grade, f"{distribution} inputs")
 
     def _record_grade(
-        self, session: Session, grade: Grade, description: str, axis: str | None = None, chosen: Sequence[int] = ()
+        self,
+        session: Session,
+        grade: Grade,
+        description: str,
+        axis: str | None = None,
+        chosen: Sequence[int] = (),
+        *,
+        only_finite: bool = False,
     ) -> None:
         """Record the grade of a call, of whose result some rows along an axis may have been chosen. The build that
-        counts lines makes the call too."""
+        counts lines makes the call too, and is graded alike."""
         self.grades[session.workload.name].append(grade)
         if grade.status is not Status.PASSED:
             raise SideFailed(grade.status, f"{grade.detail} ({description})")
         if self._line_counts and COUNTED in self._line_counts.sides and COUNTED in session.sides:
             grade_rows = functools.partial(session.call_and_grade_rows, axis=axis or "", chosen=chosen)
-            call = grade_rows if axis else session.call_and_grade
+            call = functools.partial(grade_rows if axis else session.call_and_grade, only_finite=only_finite)
             self._line_counts.repeat_call(call, self._file.definition, session.workload, description)
 
     def _check_repeat(self, session: Session, extremes: Extremes) -> None:

@@ -305,10 +305,17 @@ def grade_outputs(truth: Truth, outputs: dict[str, torch.Tensor]) -> Grade:
 
 
 def grade_finite(truth: Truth, outputs: dict[str, torch.Tensor]) -> Grade:
-    """Compare the elements of one call's outputs whose reference is finite."""
+    """Compare every element of one call's outputs with a reference without NaN.
+
+    Where that is infinite, the output may be NaN or another infinity, but not a number.
+    """
     wanted = {name: truth.values[name].to(output.dtype) for name, output in outputs.items()}
     return grade_outputs(
-        truth, {name: value.where(wanted[name].isfinite(), wanted[name]) for name, value in outputs.items()}
+        truth,
+        {
+            name: value.where(wanted[name].isfinite() | value.isfinite(), wanted[name])
+            for name, value in outputs.items()
+        },
     )
 
 

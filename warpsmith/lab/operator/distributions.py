@@ -184,7 +184,7 @@ def _mask_part(
 def _mask_rows(
     values: torch.Tensor, means: Sequence[float], lowest: float, generator: torch.Generator
 ) -> torch.Tensor:
-    """Give each slice along an axis one of the means, and a mask of a form of its own.
+    """Give each slice along an axis one of the means, and a mask that half of them share with their neighbors.
 
     In three draws of four it is the last axis. Finite values are at least `lowest`.
     """
@@ -197,13 +197,29 @@ def _mask_rows(
     rows = moved.reshape(-1, moved.shape[-1])
     kinds = torch.randint(len(means), (rows.shape[0], 1), **options)
     rows = (rows + torch.tensor(means, dtype=values.dtype, device=values.device)[kinds]).clamp_(min=lowest)
+    runs = _draw_runs(rows.shape[0], generator)
     forms = torch.randint(MASK_FORMS, (rows.shape[0],), **options)
     for form in range(MASK_FORMS):
-        chosen = (forms == form).nonzero().flatten()
+        chosen = (forms[runs] == form).nonzero().flatten()
         if chosen.numel():
-            part = rows[chosen]
-            rows[chosen] = part.masked_fill_(_draw_mask(part, form, generator), float("-inf"))
+            own, places = runs[chosen].unique(return_inverse=True)
+            mask = _draw_mask(rows[:1].expand(len(own), -1), form, generator)
+            rows[chosen] = rows[chosen].masked_fill_(mask[places], float("-inf"))
     return rows.reshape(moved.shape).movedim(-1, axis)
+
+
+def _draw_runs(count: int, generator: torch.Generator) -> torch.Tensor:
+    """Return the number of the run that each of some rows is in.
+
+    Half of the rows are runs of their own, and half are in long ones, as queries share the padding of their keys.
+    """
+    import torch
+
+    options: dict[str, Any] = {"generator": generator, "device": generator.device}
+    length = input_rules.MASK_RUN
+    is_long = torch.rand(count, **options) < 1 / (length + 1)
+    lengths = torch.ones(count, dtype=torch.long, device=generator.device).masked_fill_(is_long, length)
+    return torch.arange(count, device=generator.device).repeat_interleave(lengths)[:count]
 
 
 def _draw_mask(rows: torch.Tensor, form: int, generator: torch.Generator) -> torch.Tensor:

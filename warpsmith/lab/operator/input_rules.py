@@ -240,6 +240,10 @@ FAR_SHIFT: Final = 256
 LOWERED_SHIFT: Final = 200
 """The distribution `lowered` has this mean, negated. Chosen: exponentials underflow without a shift."""
 
+MASK_RUN: Final = 256
+"""Neighboring rows of the distribution `masked_rows` that share a mask, where it is not one row's own. Chosen: a
+run holds a whole tile of up to 128 rows."""
+
 PADDED_SHIFT: Final = 2.0**30
 """Rows of the distribution `padded_rows` that a finite mask hides have this mean, negated, or the lowest number of
 their type. Chosen: programs add masks of -1e9."""

@@ -167,7 +167,7 @@ class Session(Slots):
             finally:
                 side.pause()
 
-    def call_and_grade(self, name: str, slot: int = 0, *, keep: bool = False) -> Grade:
+    def call_and_grade(self, name: str, slot: int = 0, *, keep: bool = False, only_finite: bool = False) -> Grade:
         """Call a side once on a filled slot and grade the result in full.
 
         Its fresh memory is poisoned, or holds random numbers: timed calls find no poison there, and no version can
@@ -177,6 +177,7 @@ class Session(Slots):
             name: the side.
             slot: the slot.
             keep: keep alive what earlier calls returned.
+            only_finite: grade as `correctness.grade_finite` does.
         """
         fresh: FreshContent = "poison"
         if name == SOLUTION and self._random.random() < gate_rules.NUMBERS_SHARE:
@@ -185,7 +186,7 @@ class Session(Slots):
             numbers = {key: draw_leftovers(each.view(memory)) for key, each in placements.items()}
             self.leave_results(slot, numbers)
         self.call_side(name, slot, fresh=fresh, keep=keep, deliver=True)
-        return self.grade_last_call(name, slot, self.truth(slot))
+        return self.grade_last_call(name, slot, self.truth(slot), only_finite=only_finite)
 
     def call_and_grade_rows(
         self, name: str, axis: str, chosen: Sequence[int], *, whole: bool = True, only_finite: bool = False
@@ -369,8 +370,8 @@ class Session(Slots):
         self.sides[name].pause()
         return CallTime(seconds, process.core_seconds(self.sides[name].pid) - before)
 
-    def grade_last_call(self, name: str, slot: int, truth: Truth) -> Grade:
-        """Fetch the results of a side's last call on a slot and grade them.
+    def grade_last_call(self, name: str, slot: int, truth: Truth, *, only_finite: bool = False) -> Grade:
+        """Fetch the results of a side's last call on a slot and grade them; `only_finite` as above.
 
         Raises:
             SideFailed: wrong type, shape, strides or dtype; inputs changed; a guard band written.
@@ -378,7 +379,7 @@ class Session(Slots):
         with stage("grading"):
             outputs = self.fetch_outputs(name, slot)
             self._check_memory(name, slot)
-            return correctness.grade_outputs(truth, outputs)
+            return (correctness.grade_finite if only_finite else correctness.grade_outputs)(truth, outputs)
 
     def fetch_outputs(self, name: str, slot: int) -> dict[str, torch.Tensor]:
         """Return a slot's results as they were when the side answered, in the grader's memory.
