@@ -309,11 +309,11 @@ def grade_finite(truth: Truth, outputs: dict[str, torch.Tensor]) -> Grade:
 
     Where that is infinite, the output may be NaN or another infinity, but not a number.
     """
-    wanted = {name: truth.values[name].to(output.dtype) for name, output in outputs.items()}
+    expected = {name: truth.values[name].to(output.dtype) for name, output in outputs.items()}
     return grade_outputs(
         truth,
         {
-            name: value.where(wanted[name].isfinite() | value.isfinite(), wanted[name])
+            name: value.where(expected[name].isfinite() | value.isfinite(), expected[name])
             for name, value in outputs.items()
         },
     )

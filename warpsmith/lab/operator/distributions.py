@@ -198,13 +198,14 @@ def _mask_rows(
     kinds = torch.randint(len(means), (rows.shape[0], 1), **options)
     rows = (rows + torch.tensor(means, dtype=values.dtype, device=values.device)[kinds]).clamp_(min=lowest)
     runs = _draw_runs(rows.shape[0], generator)
-    forms = torch.randint(MASK_FORMS, (rows.shape[0],), **options)
+    forms = torch.randint(MASK_FORMS, (int(runs[-1]) + 1,), **options)
     for form in range(MASK_FORMS):
-        chosen = (forms[runs] == form).nonzero().flatten()
+        is_form = forms == form
+        chosen = is_form[runs].nonzero().flatten()
         if chosen.numel():
-            own, places = runs[chosen].unique(return_inverse=True)
-            mask = _draw_mask(rows[:1].expand(len(own), -1), form, generator)
-            rows[chosen] = rows[chosen].masked_fill_(mask[places], float("-inf"))
+            masks = _draw_mask(rows[:1].expand(int(is_form.sum()), -1), form, generator)
+            places = (is_form.cumsum(0) - 1)[runs[chosen]]
+            rows[chosen] = rows[chosen].masked_fill_(masks[places], float("-inf"))
     return rows.reshape(moved.shape).movedim(-1, axis)
 
 
