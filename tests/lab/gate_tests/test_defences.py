@@ -133,9 +133,9 @@ def _write_at_once(self: Session, slot: int, values: Any) -> None:
         worker.resume()
 
 
-def _graded_after_a_while(self: Session, *arguments: Any) -> Any:
+def _graded_after_a_while(self: Session, *arguments: Any, **options: Any) -> Any:
     time.sleep(0.4 if self.workload.axes["total"] > 4000 else 0)
-    return _graded(self, *arguments)
+    return _graded(self, *arguments, **options)
 
 
 def _late_uncaptured(self: Session, name: str, *, captured: bool) -> str:
