@@ -141,7 +141,7 @@ def test_masks_that_leave_an_infinite_result_are_drawn_once_more(finite, draws):
     ("values", "outputs", "status"),
     [
         ([1.0, -inf], [1.0, -inf], Status.PASSED),
-        ([1.0, -inf], [1.0, nan], Status.PASSED),
+        ([1.0, -inf], [1.0, nan], Status.INCORRECT_NUMERICAL),
         ([1.0, inf], [nan, inf], Status.INCORRECT_NUMERICAL),
         ([1.0, -inf], [1.0, 0.0], Status.INCORRECT_NUMERICAL),
         ([1.0, nan], [1.0, nan], None),
@@ -154,14 +154,12 @@ def test_finite_results_are_graded_beside_infinite_ones(values, outputs, status)
     )
     session = SimpleNamespace(
         truth=lambda _: truth,
-        call_and_grade=lambda _, only_finite: (
-            correctness.grade_finite if only_finite else correctness.grade_outputs
-        )(truth, {"y": torch.tensor(outputs)}),
+        call_and_grade=lambda _: correctness.grade_outputs(truth, {"y": torch.tensor(outputs)}),
     )
     check = CorrectnessCheck(FLOATS, None, None, "cpu", lambda: 1)
-    grade = check._grade_where_finite(session, MASKED)
+    grade = check._grade_where_defined(session, MASKED)
     assert (grade and grade.status) is status
-    assert check._grade_where_finite(session, IN_RANGE) is None
+    assert check._grade_where_defined(session, IN_RANGE) is None
 
 
 @pytest.mark.parametrize("name", ["one", "long-one"])

@@ -60,6 +60,24 @@ def test_a_single_row_and_a_tail_of_half_of_each_tile(workshop):
             assert step > 32 or tail.axes["c"] % (2 * step) == step < tail.axes["c"]
 
 
+def test_a_single_row_has_a_round_length_by_chance(workshop):
+    file = workshop.load("square", CUBE)
+    drawn = [shapes.draw_class_workloads(file, file.definition.workloads, seed=seed) for seed in range(30)]
+    edges = [w for each in drawn for w in each if w.name.startswith("edge-a")]
+    is_round = [w.axes["c"] % input_rules.TILE == 0 for w in edges if "edge-all" not in w.name]
+    assert 5 < sum(is_round) < len(is_round) - 5
+
+
+def test_a_dtype_of_odd_workloads_alone_has_shapes_of_its_own(workshop):
+    text = CUBE.replace('"c": 128}', '"c": 128}, dtype="float16", set="odd"')
+    file = workshop.load("square", text)
+    judged = file.definition.workloads[:1]
+    drawn = shapes.draw_class_workloads(file, judged, seed=1)
+    other = [workload.name.split("-")[0] for workload in drawn if workload.dtype == "float16"]
+    assert sorted(other) == ["edge", "round", "tiny"]
+    assert all(w.dtype == judged[0].dtype for w in shapes.draw_class_workloads(file, judged, interpreted=True))
+
+
 def test_some_sizes_are_powers_of_two(workshop):
     file, powers = workshop.load("square", CUBE), set()
     for seed in range(30):

@@ -89,15 +89,21 @@ def test_inputs_of_other_shapes_hold_each_others_values_within_their_range(tmp_p
     path.parent.mkdir()
     path.write_text(EDGES)
     file = load_definition(path)
-    source, shared = Inputs(file, file.definition.workloads[0], 3, "cpu"), 0
+    source, shared, forms = Inputs(file, file.definition.workloads[0], 3, "cpu"), 0, set()
     for tensors in (source.draw(RELATED_INPUTS) for _ in range(20)):
-        assert torch.isin(tensors["x"], tensors["edge"]).all()
+        forms.add(
+            (
+                bool(torch.isin(tensors["x"], tensors["edge"]).all()),
+                bool(torch.isin(tensors["edge"], tensors["x"]).any()),
+            )
+        )
         assert tensors["edge"].abs().max() <= 3
         assert tensors["end"][0] == 0
         assert 5 <= tensors["id"].min() <= tensors["id"].max() < 100
         shared += int(torch.isin(tensors["id"], tensors["key"]).sum() > 150)
         assert tensors["key"].max() < 50
     assert shared > 5
+    assert {(True, True), (False, True)} <= forms, "each takes values of the other"
     assert not torch.isin(source.draw()["x"], source.draw()["edge"]).any()
 
 

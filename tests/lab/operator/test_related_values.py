@@ -23,6 +23,8 @@ def describe(values: torch.Tensor) -> set[str]:
         kinds.add("alike")
     if counts == [values.numel() // 2] * 2 and (values[: counts[0]] == values[0]).all():
         kinds.add("halves")
+    if (values.diff().abs() == 1).double().mean() > 0.99 and len(counts) == values.numel():
+        kinds.add("consecutive")
     return kinds
 
 
@@ -35,7 +37,7 @@ def test_wide_integers_are_near_each_other_multiples_in_runs_or_few():
         assert values.shape == drawn.shape
         assert drawn.min() <= values.min() <= values.max() <= drawn.max()
         seen += describe(values)
-    kinds = ("near", "multiples", "runs", "alike", "halves")
+    kinds = ("near", "multiples", "runs", "alike", "halves", "consecutive")
     assert {kind: seen.count(kind) > 4 for kind in kinds} == dict.fromkeys(kinds, True)
 
 

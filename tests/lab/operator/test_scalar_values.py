@@ -68,13 +68,21 @@ def test_two_integers_make_a_size_together(workshop):
 
 
 def test_numbers_are_special_together_as_far_as_their_ranges_go(workshop):
-    assert scalars_by_kind(workshop, FACTORS) == {
+    together = {kind: each for kind, each in scalars_by_kind(workshop, FACTORS).items() if len(kind) == 1}
+    assert together == {
         ("1",): {"a": 1.0, "b": 1.0},
         ("least",): {"a": -4.0, "b": 0.25},
         ("largest",): {"a": 4.0, "b": 2.0},
     }
     both = scalars_by_kind(workshop, FACTORS.replace("(0.25, 2)", "(-1, 2)"))
     assert both["0",] == {"a": 0.0, "b": 0.0}
+
+
+def test_each_pair_of_numbers_is_two_special_ones(workshop):
+    pairs = {kind: each for kind, each in scalars_by_kind(workshop, FACTORS).items() if len(kind) == 2}
+    assert {(each["a"], each["b"]) for each in pairs.values()} == {
+        (a, b) for a in (-4, -1, 0, 1, 4) for b in (0.25, 1, 2) if a != b
+    }
 
 
 def test_a_single_number_is_special_by_chance_alone(workshop):

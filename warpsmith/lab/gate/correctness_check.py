@@ -217,15 +217,15 @@ class CorrectnessCheck:
                 continue
             chosen = rows.sample_rows(workload.axes[axis], elements) if axis else ()
             grade = (
-                session.call_and_grade_rows(SOLUTION, axis, chosen, only_finite=distribution in FINITE)
+                session.call_and_grade_rows(SOLUTION, axis, chosen, distribution=distribution)
                 if axis
-                else self._grade_where_finite(session, distribution)
+                else self._grade_where_defined(session, distribution)
             )
             if grade is None:
                 continue
             where = f"{layout}{', sampled rows' if axis else ''}"
             description = f"{distribution or 'normal'} inputs, {where}"
-            self._record_grade(session, grade, description, axis, chosen, only_finite=distribution in FINITE)
+            self._record_grade(session, grade, description, axis, chosen, distribution)
             if distribution is None and axis is None and self._callers:
                 self._callers.check(session)
             if distribution is None:
@@ -423,7 +423,7 @@ class CorrectnessCheck:
             if grade is None:
                 continue
             if grade.status is Status.PASSED or session.grade_reference().status is Status.PASSED:
-                self._record_grade(session, grade, f"{distribution} inputs", only_finite=distribution in FINITE)
+                self._record_grade(session, grade, f"{distribution} inputs")
             else:
                 name = session.workload.name
                 notes.append(f"{name}: {distribution} left out, the reference itself misses the bound there")
@@ -437,15 +437,15 @@ class CorrectnessCheck:
         grade, infinite = None, 0
         for _ in range(gate_rules.DRAW_TRIES):
             session.fill_inputs(distribution, slots=1)
-            where_finite = self._grade_where_finite(session, distribution)
-            if where_finite is None:
+            defined = self._grade_where_defined(session, distribution)
+            if defined is None:
                 infinite += 1
                 if infinite == _INFINITE_DRAWS:
                     break
                 continue
             if distribution in MASKS and self._holds_infinity(session):  # slices of one element do not
                 self._finite.add(distribution)
-            grade = where_finite
+            grade = defined
             if not grade.near_miss:
                 break
         loses = distribution in ALONE or (distribution == HUGE and not session.truth(0).is_finite)
@@ -470,17 +470,11 @@ class CorrectnessCheck:
         )
         return not any(map(_promises_finite, definition.constraints)) and (bool(results) or len(sources) < 2)
 
-    def _grade_where_finite(self, session: Session, distribution: str | None) -> Grade | None:
-        """Return the grade of a call, where masks make results infinite, of the finite ones.
-
-        None where they make a NaN, or another of `FINITE` an infinite result.
-        """
-        if distribution not in FINITE:
-            return session.call_and_grade(SOLUTION)
-        truth = session.truth(0)
-        if not truth.is_finite and (distribution not in MASKS or truth.has_nan):
+    def _grade_where_defined(self, session: Session, distribution: str | None) -> Grade | None:
+        """Return the grade of a call; None of one whose results `adversarial.is_defined` leaves out."""
+        if distribution in FINITE and not adversarial.is_defined(distribution, session.truth(0)):
             return None
-        return session.call_and_grade(SOLUTION, only_finite=True)
+        return session.call_and_grade(SOLUTION)
 
     def _adversarial(self, session: Session) -> Sequence[str]:
         """Return the further distributions of a session; larger ones get none where each call is interpreted."""
@@ -509,8 +503,7 @@ class CorrectnessCheck:
         description: str,
         axis: str | None = None,
         chosen: Sequence[int] = (),
-        *,
-        only_finite: bool = False,
+        distribution: str | None = None,
     ) -> None:
         """Record the grade of a call, of whose result some rows along an axis may have been chosen. The build that
         counts lines makes the call too, and is graded alike."""
@@ -518,8 +511,10 @@ class CorrectnessCheck:
         if grade.status is not Status.PASSED:
             raise SideFailed(grade.status, f"{grade.detail} ({description})")
         if self._line_counts and COUNTED in self._line_counts.sides and COUNTED in session.sides:
-            grade_rows = functools.partial(session.call_and_grade_rows, axis=axis or "", chosen=chosen)
-            call = functools.partial(grade_rows if axis else session.call_and_grade, only_finite=only_finite)
+            grade_rows = functools.partial(
+                session.call_and_grade_rows, axis=axis or "", chosen=chosen, distribution=distribution
+            )
+            call = grade_rows if axis else session.call_and_grade
             self._line_counts.repeat_call(call, self._file.definition, session.workload, description)
 
     def _check_repeat(self, session: Session, extremes: Extremes) -> None:

@@ -7,9 +7,11 @@ from collections.abc import Collection
 
 from warpsmith.core.definition import Workload
 from warpsmith.lab.grading import shapes
+from warpsmith.lab.grading.correctness import Truth
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.distributions import (
     ALONE,
+    FINITE,
     FULL,
     IN_RANGE,
     MASKED_ROWS,
@@ -20,6 +22,14 @@ from warpsmith.lab.operator.distributions import (
     REPEATED,
     UNMIXED,
 )
+
+
+def is_defined(distribution: str | None, truth: Truth) -> bool:
+    """Return True if a call on inputs of a distribution counts: masks may make infinite results but no NaN, and
+    numbers near the ends of a type neither."""
+    if distribution not in FINITE or truth.is_finite:
+        return True
+    return distribution in MASKS and not truth.has_nan
 
 
 def choose_distributions(

@@ -304,21 +304,6 @@ def grade_outputs(truth: Truth, outputs: dict[str, torch.Tensor]) -> Grade:
     return merge_grades([_grade_output(name, truth, output) for name, output in outputs.items()])
 
 
-def grade_finite(truth: Truth, outputs: dict[str, torch.Tensor]) -> Grade:
-    """Compare every element of one call's outputs with a reference without NaN.
-
-    Where that is infinite, the output may be NaN or another infinity, but not a number.
-    """
-    expected = {name: truth.values[name].to(output.dtype) for name, output in outputs.items()}
-    return grade_outputs(
-        truth,
-        {
-            name: value.where(expected[name].isfinite() | value.isfinite(), expected[name])
-            for name, value in outputs.items()
-        },
-    )
-
-
 def merge_grades(grades: list[Grade]) -> Grade:
     """Return one grade with the largest numbers of several, and their first failure."""
     detail = next((grade.detail for grade in grades if grade.detail), "")

@@ -22,6 +22,8 @@ from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.scalar_values import vary_scalars
 from warpsmith.lab.operator.sum_axes import adds_nothing_along
 
+_EVEN = 0.5
+
 _ROW = "all"
 """Stands for all axes but the last: a single row."""
 
@@ -95,8 +97,15 @@ def draw_class_workloads(
         kinds, most = ["edge"], input_rules.NEAR_ELEMENTS_INTERPRETED
     factors = {axis: _factors(file, axis, row_axis) for axis in axes}
     drawn = []
-    for kind in kinds:
-        for declared in chance.sample(judged, len(judged)):
+    sources = [(kind, chance.sample(judged, len(judged))) for kind in kinds]
+    others = [] if interpreted else _other_dtypes(file, judged)
+    sources += [
+        (kind, [other])
+        for other in others
+        for kind in ("edge", "tiny", f"round-{chance.choice(input_rules.ROUND_SIZES)}")
+    ]
+    for kind, origins in sources:
+        for declared in origins:
             small = odd.scale_down(
                 file, declared, axes, min(most, input_rules.ROUND_ELEMENTS) if kind.startswith("round") else most
             )
@@ -279,6 +288,13 @@ def _largest_by_dtype(file: DefinitionFile, judged: Sequence[Workload]) -> list[
     return list({workload.dtype: workload for workload in by_size}.values())
 
 
+def _other_dtypes(file: DefinitionFile, judged: Sequence[Workload]) -> list[Workload]:
+    """Return the largest workload of each dtype that only other sets have."""
+    dtypes = {workload.dtype for workload in judged}
+    others = [workload for workload in file.definition.workloads if workload.dtype not in dtypes]
+    return _largest_by_dtype(file, others)
+
+
 def _longest(judged: Sequence[Workload], axes: Sequence[str]) -> Sizes:
     """Return the largest judged size of each axis: an honest sum may lose its precision in a much longer one."""
     return {axis: max(workload.axes[axis] for workload in judged) for axis in axes}
@@ -300,8 +316,10 @@ def _draw_sizes(
         case "edge" if along == _ROW:
             *short, last = longest
             return {**dict.fromkeys(short, 1), last: sizes[last]}
-        case "edge":
-            return {**sizes, along or first: 1}
+        case "edge":  # a single row of callers has a round length as often as another one
+            is_round = chance.random() < _EVEN
+            others = {axis: _draw_round_size(small.axes[axis], chance) for axis in longest} if is_round else sizes
+            return {**others, along or first: 1}
         case "round" if along.startswith("power"):
             return {axis: _draw_power(most, int(along[-1]), chance) for axis, most in longest.items()}
         case "round":
@@ -350,6 +368,12 @@ def _round_sizes(small: Workload, longest: Sizes, step: int, chance: random.Rand
     room = {axis: range(3 * step, min(most, 2 * small.axes[axis]) + 1, 2 * step) for axis, most in longest.items()}
     sizes = {axis: chance.choice(fitting) for axis, fitting in room.items() if fitting}
     return {**small.axes, **sizes} if sizes else {}
+
+
+def _draw_round_size(size: int, chance: random.Random) -> int:
+    """Return a size up to another one that a step of `ROUND_SIZES` divides; that size where it is below all."""
+    step = chance.choice([step for step in input_rules.ROUND_SIZES if step <= size] or [1])
+    return size // step * step
 
 
 def _round_axis(tiny: Sizes, longest: Sizes, step: int, chance: random.Random) -> Sizes:

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from warpsmith.core.arithmetic.dtype import DTYPES
 from warpsmith.lab.operator import input_rules
+from warpsmith.lab.operator.masks import mask_part, mask_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import torch
 
 ADVERSARIAL = (
@@ -64,9 +63,6 @@ FINITE = (*MASKS, IN_RANGE, *ALONE)
 UNMIXED = ("denormal", "faint", HUGE, *ALONE)
 """Distributions that are not mixed with others: intermediate results may be flushed to zero, or overflow."""
 
-MASK_FORMS = 8
-"""Number of the forms of a mask."""
-
 DISTRIBUTIONS = ("normal", "uniform", *MASKS, "nonfinite", *ADVERSARIAL, MIXED_ROWS)
 """Distributions of floating-point inputs; `nonfinite` has NaN and infinities in some rows."""
 
@@ -102,16 +98,16 @@ def shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.G
             )
             return values * torch.exp2(powers.to(values.dtype))
         case "masked" if values.ndim and values.numel():
-            return _mask_part(values, -1, generator)
+            return mask_part(values, -1, generator)
         case "masked_along" if values.ndim and values.numel():
-            return _mask_part(values, int(torch.randint(values.ndim, (), **options)), generator)
+            return mask_part(values, int(torch.randint(values.ndim, (), **options)), generator)
         case "masked_rows" if values.ndim and values.numel():
             shifts = (0, -input_rules.LOWERED_SHIFT, input_rules.FAR_SHIFT)
-            return _mask_rows(values, shifts, torch.finfo(getattr(torch, dtype)).min, generator)
+            return mask_rows(values, shifts, torch.finfo(getattr(torch, dtype)).min, generator)
         case "padded_rows" if values.ndim and values.numel():
             lowest = torch.finfo(getattr(torch, dtype)).min
             means = (0.0, max(-input_rules.PADDED_SHIFT, lowest / 2), lowest)
-            return _mask_rows(values, means, lowest, generator)
+            return mask_rows(values, means, lowest, generator)
         case "sorted" if values.ndim:
             return values.sort(dim=-1, descending=bool(torch.randint(2, (), **options))).values
         case "denormal":
@@ -132,7 +128,7 @@ def shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.G
             lowest = torch.finfo(getattr(torch, dtype)).min
             filled = torch.rand((*values.shape[:-1], 1), **options) < input_rules.LOWEST_ROWS
             filled.view(-1)[int(torch.randint(filled.numel(), (), **options))] = True
-            return _mask_part(values, -1, generator, lowest).masked_fill(filled, lowest)
+            return mask_part(values, -1, generator, lowest).masked_fill(filled, lowest)
         case "heavy_end" if values.ndim and values.numel():  # who leaves out a tail, leaves out most of a sum
             room = (log2(torch.finfo(getattr(torch, dtype)).max) - 2) / values.ndim  # ends meet in a corner
             for axis, size in enumerate(values.shape):
@@ -151,8 +147,10 @@ def shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.G
             length = 1 << int(torch.randint(1, input_rules.RUN_VALUES + 1, (), **options))
             places = torch.arange(values.shape[-1], device=values.device)
             return values[..., places.div_(length, rounding_mode="floor").mul_(length)]
-        case "sparse":
-            return values * (torch.rand(values.shape, **options) < input_rules.SPARSE_SHARE)
+        case "sparse":  # a row of zeros, as of padding, has no length to divide by
+            rows = (*values.shape[:-1], 1) if values.ndim else ()
+            is_used = torch.rand(rows, **options) >= input_rules.ZERO_ROWS
+            return values * (is_used & (torch.rand(values.shape, **options) < input_rules.SPARSE_SHARE))
         case "one_hot" if values.ndim and values.numel():
             hot = torch.randint(values.shape[-1], (*values.shape[:-1], 1), **options)
             return torch.zeros_like(values).scatter_(-1, hot, values.gather(-1, hot))
@@ -168,96 +166,6 @@ def shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.G
             return _mix_rows(values, dtype, generator)
         case _:
             return values
-
-
-def _mask_part(
-    values: torch.Tensor, axis: int, generator: torch.Generator, mask: float = float("-inf")
-) -> torch.Tensor:
-    """Put minus infinity, or another mask, in a part of each slice along an axis, in one form for all slices."""
-    import torch
-
-    rows = values.movedim(axis, -1)
-    form = torch.randint(MASK_FORMS, (), generator=generator, device=values.device)
-    return rows.masked_fill(_draw_mask(rows, int(form), generator), mask).movedim(-1, axis)
-
-
-def _mask_rows(
-    values: torch.Tensor, means: Sequence[float], lowest: float, generator: torch.Generator
-) -> torch.Tensor:
-    """Give each slice along an axis one of the means, and a mask that half of them share with their neighbors.
-
-    In three draws of four it is the last axis. Finite values are at least `lowest`.
-    """
-    import torch
-
-    options: dict[str, Any] = {"generator": generator, "device": values.device}
-    is_last = bool(torch.randint(4, (), **options))
-    axis = values.ndim - 1 if is_last else int(torch.randint(values.ndim, (), **options))
-    moved = values.movedim(axis, -1)
-    rows = moved.reshape(-1, moved.shape[-1])
-    kinds = torch.randint(len(means), (rows.shape[0], 1), **options)
-    rows = (rows + torch.tensor(means, dtype=values.dtype, device=values.device)[kinds]).clamp_(min=lowest)
-    runs = _draw_runs(rows.shape[0], generator)
-    forms = torch.randint(MASK_FORMS, (int(runs[-1]) + 1,), **options)
-    for form in range(MASK_FORMS):
-        is_form = forms == form
-        chosen = is_form[runs].nonzero().flatten()
-        if chosen.numel():
-            masks = _draw_mask(rows[:1].expand(int(is_form.sum()), -1), form, generator)
-            places = (is_form.cumsum(0) - 1)[runs[chosen]]
-            rows[chosen] = rows[chosen].masked_fill_(masks[places], float("-inf"))
-    return rows.reshape(moved.shape).movedim(-1, axis)
-
-
-def _draw_runs(count: int, generator: torch.Generator) -> torch.Tensor:
-    """Return the number of the run that each of some rows is in.
-
-    Half of the rows are runs of their own, and half are in long ones, as queries share the padding of their keys.
-    """
-    import torch
-
-    options: dict[str, Any] = {"generator": generator, "device": generator.device}
-    length = input_rules.MASK_RUN
-    is_long = torch.rand(count, **options) < 1 / (length + 1)
-    lengths = torch.ones(count, dtype=torch.long, device=generator.device).masked_fill_(is_long, length)
-    return torch.arange(count, device=generator.device).repeat_interleave(lengths)[:count]
-
-
-def _draw_mask(rows: torch.Tensor, form: int, generator: torch.Generator) -> torch.Tensor:
-    """Return which elements of rows a mask hides; at least one element of each row is left.
-
-    By its form, that is the beginning or the end, in half of the rows half of them; a part that grows from row to
-    row, as under a causal mask; all but one element, or every element by chance; all but a window, as in a padded
-    or packed row, or a hole in it; or blocks by chance.
-    """
-    import torch
-
-    options: dict[str, Any] = {"generator": generator, "device": rows.device}
-    length, places = rows.shape[-1], torch.arange(rows.shape[-1], device=rows.device)
-    slices = (*rows.shape[:-1], 1)
-    match form:
-        case 0 | 1:
-            drawn = (torch.rand(slices, **options) * length).long().clamp_(max=length - 1)
-            hidden = drawn.where(torch.rand(slices, **options) < 0.5, length // 2)
-            return places < hidden if form == 0 else places >= length - hidden
-        case 2:
-            lengths = torch.arange(rows.shape[-2] if rows.ndim > 1 else 1, device=rows.device)
-            return places > (lengths.unsqueeze(-1) if rows.ndim > 1 else lengths) % length
-        case 5 | 6:  # of a length that is as often short as long
-            most = length if form == 5 else length - 1
-            sizes = torch.exp2(torch.rand(slices, **options) * log2(most + 1)).long().clamp_(max=most)
-            starts = (torch.rand(slices, **options) * (length - sizes + 1)).long().minimum(length - sizes)
-            is_inside = (places >= starts) & (places < starts + sizes)
-            return ~is_inside if form == 5 else is_inside
-        case 7:
-            block = 1 << int(torch.randint(max(length.bit_length() - 2, 1), (), **options))
-            chances = torch.rand((*rows.shape[:-1], -(-length // block)), **options)
-            is_hidden = (chances < 0.5) & (chances > chances.amin(-1, keepdim=True))
-            return is_hidden[..., places // block]
-        case _:
-            chances = torch.rand(rows.shape, **options)
-            is_drawn = chances < 0.5 if form == 4 else chances >= 0
-            return is_drawn & (chances > chances.amin(-1, keepdim=True))
 
 
 def _repeat_slice(values: torch.Tensor, dtype: str, generator: torch.Generator) -> torch.Tensor:

@@ -240,6 +240,9 @@ FAR_SHIFT: Final = 256
 LOWERED_SHIFT: Final = 200
 """The distribution `lowered` has this mean, negated. Chosen: exponentials underflow without a shift."""
 
+ZERO_ROWS: Final = 0.125
+"""Share of the rows of the distribution `sparse` that are zero throughout. Chosen: padding and pruned rows are."""
+
 MASK_RUN: Final = 256
 """Neighboring rows of the distribution `masked_rows` that share a mask, where it is not one row's own. Chosen: a
 run holds a whole tile of up to 128 rows."""

@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from math import prod
+from math import inf, prod
 from typing import TYPE_CHECKING, Any
 
 from warpsmith.core.arithmetic.dtype import is_floating
@@ -28,8 +28,17 @@ from warpsmith.lab.operator.distributions import (
     shape_values,
 )
 from warpsmith.lab.operator.integer_range import ANY, POSITIONS, find_integer_range
+from warpsmith.lab.operator.masks import MASK_FORMS, draw_booleans, draw_mask
 from warpsmith.lab.operator.range_values import Limits, arrange_rows
-from warpsmith.lab.operator.related_values import fill_integers, order_integers, relate_input
+from warpsmith.lab.operator.related_values import (
+    draw_distinct,
+    draw_offsets,
+    draw_zipf,
+    fill_integers,
+    order_distinct,
+    order_integers,
+    relate_input,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -130,6 +139,8 @@ class Inputs:
         }
         for name, number in self._sentinels.items() if distribution is not None else ():
             drawn[name] = [self._place_sentinel(tensor, number) for tensor in drawn[name]]
+        if distribution in (*ADVERSARIAL, MIXED_ROWS) or whole == RELATED_INPUTS:
+            self._equal_offsets(drawn)
         if whole == RELATED_INPUTS:
             self._relate(drawn)
         for name in self._independent_integers if whole == FULL else ():
@@ -172,11 +183,27 @@ class Inputs:
                 pairs = zip(drawn[source], drawn[name], strict=True)
                 drawn[name] = [self._hold_range(name, *pair) for pair in pairs]
 
+    def _equal_offsets(self, drawn: dict[str, Sequence[torch.Tensor]]) -> None:
+        """Give inputs of cut points up to the same total the same ones, in half of the draws, as queries and keys
+        of one sequence have."""
+        import torch
+
+        cuts: dict[tuple[object, ...], str] = {}
+        for name, spec in self._definition.tensor_inputs.items():
+            kind, *texts = spec.distribution.split(":")
+            if kind == "offsets" and int(torch.randint(2, (), generator=self._generator, device=self._device)):
+                sizes = self._definition.sizes(self._workload)
+                total, shape = evaluate(texts[0], sizes), self._definition.shape(spec, self._workload)
+                first = cuts.setdefault((total, shape, self._definition.dtype(spec, self._workload)), name)
+                drawn[name] = [tensor.clone() for tensor in drawn[first]]
+
     def _hold_range(self, name: str, source: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
-        """Return values of another input, and own ones where an integer is out of the input's range."""
+        """Return values of another input, and own ones where a value is out of the input's range."""
         related = relate_input(source, own, self._generator)
         if own.is_floating_point():
-            return related
+            least, most = self.range_limits(name) or (-inf, inf)
+            is_inside = (related.double() >= least) & (related.double() <= most)
+            return related if least == -inf else related.where(is_inside, own)
         low, high = self.integer_limits(name) or (0, 0)
         return related.where((related >= low) & (related <= high - 1), own)
 
@@ -191,7 +218,11 @@ class Inputs:
         related = [
             name
             for name, spec in definition.tensor_inputs.items()
-            if (spec.distribution in _REPLACEABLE if is_floating(dtypes[name]) else self.integer_limits(name))
+            if (
+                spec.distribution in _REPLACEABLE or self.range_limits(name)
+                if is_floating(dtypes[name])
+                else self.integer_limits(name)
+            )
         ]
         for name in related if self._captured is None else ():
             others = [other for other in finite if other != name and dtypes[other] == dtypes[name]]
@@ -207,7 +238,7 @@ class Inputs:
 
         definition = self._definition
         shapes = {name: definition.shape(spec, self._workload) for name, spec in definition.tensor_inputs.items()}
-        limits = {name: self.integer_limits(name) for name in self._relatable}
+        limits = {name: self.integer_limits(name) or self.range_limits(name) for name in self._relatable}
         pairs = [
             (first, second)
             for second, others in (self._relatable if self._file.inputs is None else {}).items()
@@ -234,13 +265,17 @@ class Inputs:
         return sentinels
 
     def _place_sentinel(self, drawn: torch.Tensor, number: int) -> torch.Tensor:
-        """Return integers a few of which are the number; few tensors stay as they are."""
+        """Return integers a few of which are the number, or a part of them, as padded labels are; few tensors stay
+        as they are."""
         import torch
 
         if drawn.numel() < input_rules.SENTINEL_ELEMENTS:
             return drawn
-        chance = torch.rand(drawn.shape, generator=self._generator, device=self._device)
-        return drawn.masked_fill(chance < input_rules.SENTINEL_SHARE, number)
+        options: dict[str, Any] = {"generator": self._generator, "device": self._device}
+        if drawn.ndim and int(torch.randint(2, (), **options)):
+            form = int(torch.randint(MASK_FORMS, (), **options))
+            return drawn.masked_fill(draw_mask(drawn.shape, form, self._generator), number)
+        return drawn.masked_fill(torch.rand(drawn.shape, **options) < input_rules.SENTINEL_SHARE, number)
 
     def _cut(self, count: int) -> Iterator[dict[str, torch.Tensor]]:
         """Make one longer draw along the definition's axis and cut it into parts."""
@@ -422,8 +457,11 @@ class Inputs:
                 f"{self._file.path}: integers cannot be drawn as `{form}` in the shape {shape}: {error}; "
                 f"known: {forms}."
             ) from error
-        if kind not in DEPENDENT_INTEGERS and drawn.numel() and distribution in (*ADVERSARIAL, MIXED_ROWS):
-            drawn = self._extreme_integers(drawn, None if texts_given else dtype)
+        if drawn.numel() and distribution in (*ADVERSARIAL, MIXED_ROWS):
+            if kind == "distinct":
+                drawn = order_distinct(drawn, numbers[0], self._generator)
+            elif kind not in DEPENDENT_INTEGERS:
+                drawn = self._extreme_integers(drawn, None if texts_given else dtype)
         return drawn.to(getattr(torch, dtype))
 
     def _extreme_integers(self, drawn: torch.Tensor, dtype: str | None) -> torch.Tensor:
@@ -432,6 +470,8 @@ class Inputs:
         import torch
 
         options: dict[str, Any] = {"generator": self._generator, "device": self._device}
+        if dtype == "bool" and drawn.ndim > 1 and int(torch.randint(2, (), **options)):
+            return draw_booleans(drawn.shape, self._generator).long()
         if dtype and dtype != "bool" and self._integer_range and int(torch.randint(2, (), **options)):
             limits = torch.iinfo(getattr(torch, dtype))
             end = min(limits.max + 1, torch.iinfo(torch.int64).max)  # what randint takes
@@ -443,6 +483,10 @@ class Inputs:
             else:
                 low, high = 0, min(self._definition.sizes(self._workload)[self._integer_range], end)
             drawn = torch.randint(low, max(high, 1), drawn.shape, **options)
+            if self._integer_range == ANY:  # by chance one of few integers of the type is an end of it
+                ends = torch.tensor([limits.min, limits.max], device=self._device)
+                places = torch.randint(drawn.numel(), (2,), **options)
+                drawn.view(-1)[places] = ends
             if int(torch.randint(2, (), **options)):
                 return drawn
         return order_integers(drawn, self._generator)
@@ -485,59 +529,10 @@ class Inputs:
             case "integers", [low, high]:
                 return torch.randint(low, high, shape, generator=self._generator, device=self._device)
             case "offsets", [total] if len(shape) == 1 and total >= 0:
-                return _offsets(shape[0], total, self._generator)
+                return draw_offsets(shape[0], total, self._generator)
             case "zipf", [count] if count > 0:
-                return _zipf(shape, count, self._generator)
+                return draw_zipf(shape, count, self._generator)
             case "distinct", [count] if count > 0:
-                return _distinct(shape, count, self._generator)
+                return draw_distinct(shape, count, self._generator)
             case _:
                 raise ValueError("the distribution is unknown, or its numbers do not fit")
-
-
-def _offsets(length: int, total: int, generator: torch.Generator) -> torch.Tensor:
-    """Draw cut points of `length - 1` groups from 0 to `total`; each draw chooses a new skew of the groups."""
-    import torch
-
-    options: dict[str, Any] = {"generator": generator, "device": generator.device}
-    groups = max(length - 1, 0)
-    if groups == 0:
-        return torch.zeros(length, dtype=torch.int64, device=generator.device)
-    weights = torch.rand(groups, dtype=torch.float64, **options).add_(0.5)
-    match int(torch.randint(4, (), **options)):
-        case 0:  # balanced, or nearly
-            weights = 1 + weights / 8 * torch.randint(2, (), **options)
-        case 1:
-            ranks = torch.randperm(groups, **options).add_(1)
-            weights /= ranks ** (1 + float(torch.rand((), **options)))
-        case 2:  # one group with everything
-            weights *= torch.arange(groups, device=generator.device) == torch.randint(groups, (), **options)
-        case _:  # most groups are empty
-            is_used = torch.rand(groups, **options) < 0.1
-            is_used[torch.randint(groups, (), **options)] = True
-            weights *= is_used
-    shares = weights.cumsum(0)
-    cuts = (shares / shares[-1] * total).round().long().cummax(0).values.clamp_(max=total)
-    cuts[-1] = total
-    return torch.cat([cuts.new_zeros(1), cuts])
-
-
-def _zipf(shape: tuple[int, ...], count: int, generator: torch.Generator) -> torch.Tensor:
-    """Draw ids below `count`, of which a few are frequent; each draw chooses new frequent ids and a new skew."""
-    import torch
-
-    options: dict[str, Any] = {"generator": generator, "device": generator.device}
-    exponent = 0.8 + 0.7 * float(torch.rand((), **options))
-    ranks = torch.arange(1, count + 1, dtype=torch.float64, device=generator.device)
-    shares = (ranks**-exponent).cumsum(0)
-    drawn = torch.rand(shape, dtype=torch.float64, **options) * shares[-1]
-    indices = torch.searchsorted(shares, drawn).clamp_(max=count - 1)
-    return torch.randperm(count, **options)[indices]
-
-
-def _distinct(shape: tuple[int, ...], count: int, generator: torch.Generator) -> torch.Tensor:
-    """Draw ids below `count`, each row in a new order; a row longer than `count` repeats its order."""
-    import torch
-
-    length = shape[-1] if shape else 1
-    places = torch.rand((prod(shape[:-1]), count), generator=generator, device=generator.device)
-    return places.argsort(-1).repeat(1, -(-length // count))[:, :length].reshape(shape)

@@ -1,4 +1,4 @@
-"""Values with structure: integers that are alike or regular, and inputs that hold values of another one."""
+"""Values with structure: integers that fit each other, are alike or regular, and inputs with values of another."""
 
 from __future__ import annotations
 
@@ -12,18 +12,22 @@ if TYPE_CHECKING:
     import torch
 
 
+MOST = (1 << 63) - 1
+"""Largest number of 64 bits."""
+
+
 def order_integers(drawn: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Return other integers between the least and the largest one that were drawn.
 
     By chance they are one integer everywhere, the least, the largest, mostly the one nearest to zero, sorted, near
-    each other, multiples of a power of two, in runs of equal ones, one integer but for a few, or two integers in a
-    half of the places each.
+    each other, multiples of a power of two, in runs of equal ones, one integer but for a few, two integers in
+    a half of the places each, or consecutive, in all or along the last axis.
     """
     import torch
 
     options: dict[str, Any] = {"generator": generator, "device": drawn.device}
     least, most = int(drawn.min()), int(drawn.max())
-    match int(torch.randint(10, (), **options)):
+    match int(torch.randint(11, (), **options)):
         case 0:
             return torch.full_like(drawn, int(drawn.flatten()[0]))
         case 1:
@@ -52,6 +56,12 @@ def order_integers(drawn: torch.Tensor, generator: torch.Generator) -> torch.Ten
             pair = drawn.flatten()[torch.randint(drawn.numel(), (2,), **options)]
             halves = torch.arange(drawn.numel(), device=drawn.device) * 2 >= drawn.numel()
             return pair[halves.long()].view(drawn.shape)
+        case 9:
+            step = 1 - 2 * int(torch.randint(2, (), **options))
+            row = drawn.shape[-1] if drawn.ndim and int(torch.randint(2, (), **options)) else drawn.numel()
+            places = torch.arange(row, device=drawn.device).mul_(step)
+            first = drawn.reshape(-1, row)[:, :1] - least
+            return (first + places).remainder_(min(most - least + 1, MOST)).add_(least).view(drawn.shape)
         case _:
             length = 1 << int(torch.randint(1, input_rules.RUN_INTEGERS + 1, (), **options))
             places = torch.arange(drawn.numel(), device=drawn.device).div_(length, rounding_mode="floor")
@@ -122,3 +132,79 @@ def _take(source: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
 def view_start(source: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
     """Return the first elements of a contiguous input in another shape, with its memory."""
     return source.flatten()[: prod(shape)].view(shape)
+
+
+def draw_offsets(length: int, total: int, generator: torch.Generator) -> torch.Tensor:
+    """Draw cut points of `length - 1` groups from 0 to `total`; each draw chooses a new skew of the groups."""
+    import torch
+
+    options: dict[str, Any] = {"generator": generator, "device": generator.device}
+    groups = max(length - 1, 0)
+    if groups == 0:
+        return torch.zeros(length, dtype=torch.int64, device=generator.device)
+    weights = torch.rand(groups, dtype=torch.float64, **options).add_(0.5)
+    match int(torch.randint(4, (), **options)):
+        case 0:  # balanced, or nearly
+            weights = 1 + weights / 8 * torch.randint(2, (), **options)
+        case 1:
+            ranks = torch.randperm(groups, **options).add_(1)
+            weights /= ranks ** (1 + float(torch.rand((), **options)))
+        case 2:  # one group with everything
+            weights *= torch.arange(groups, device=generator.device) == torch.randint(groups, (), **options)
+        case _:  # most groups are empty
+            is_used = torch.rand(groups, **options) < 0.1
+            is_used[torch.randint(groups, (), **options)] = True
+            weights *= is_used
+    shares = weights.cumsum(0)
+    cuts = (shares / shares[-1] * total).round().long().cummax(0).values.clamp_(max=total)
+    cuts[-1] = total
+    return torch.cat([cuts.new_zeros(1), cuts])
+
+
+def draw_zipf(shape: tuple[int, ...], count: int, generator: torch.Generator) -> torch.Tensor:
+    """Draw ids below `count`, of which a few are frequent; each draw chooses new frequent ids and a new skew."""
+    import torch
+
+    options: dict[str, Any] = {"generator": generator, "device": generator.device}
+    exponent = 0.8 + 0.7 * float(torch.rand((), **options))
+    ranks = torch.arange(1, count + 1, dtype=torch.float64, device=generator.device)
+    shares = (ranks**-exponent).cumsum(0)
+    drawn = torch.rand(shape, dtype=torch.float64, **options) * shares[-1]
+    indices = torch.searchsorted(shares, drawn).clamp_(max=count - 1)
+    return torch.randperm(count, **options)[indices]
+
+
+def draw_distinct(shape: tuple[int, ...], count: int, generator: torch.Generator) -> torch.Tensor:
+    """Draw ids below `count`, each row in a new order; a row longer than `count` repeats its order."""
+    import torch
+
+    length = shape[-1] if shape else 1
+    places = torch.rand((prod(shape[:-1]), count), generator=generator, device=generator.device)
+    return places.argsort(-1).repeat(1, -(-length // count))[:, :length].reshape(shape)
+
+
+def order_distinct(drawn: torch.Tensor, count: int, generator: torch.Generator) -> torch.Tensor:
+    """Return ids below `count` of which none repeats in a row, as far as the count allows.
+
+    By chance they are as they were drawn, ascend from 0 or from the first one, descend, or ascend but for two.
+    """
+    import torch
+
+    options: dict[str, Any] = {"generator": generator, "device": drawn.device}
+    length = drawn.shape[-1] if drawn.ndim else 1
+    first, places = drawn.reshape(-1, length)[:, :1], torch.arange(length, device=drawn.device)
+    match int(torch.randint(6, (), **options)):
+        case 0:
+            ordered = places.expand(len(first), -1)
+        case 1:
+            ordered = first + places
+        case 2:
+            ordered = first - places
+        case 3 if length > 1:
+            order = places.clone()
+            pair = torch.randperm(length, **options)[:2]
+            order[pair] = order[pair.flip(0)]
+            ordered = order.expand(len(first), -1)
+        case _:
+            return drawn
+    return ordered.remainder(count).reshape(drawn.shape)

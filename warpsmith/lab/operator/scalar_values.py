@@ -33,14 +33,15 @@ class SpecialScalars(NamedTuple):
 def list_special_scalars(file: DefinitionFile, workload: Workload) -> list[SpecialScalars]:
     """Return the numbers of a call that are special where its sizes are those of a workload.
 
-    Two numbers and more are all 0, all 1, all the least or all the largest that they may be, as far as their
-    ranges go. An integer, or the sum of two, is the size of an axis, one less or one more.
+    Two numbers and more are all 0, 1 or -1, or all the least or the largest that they may be, as far as their
+    ranges go, and two of them are two of these. An integer, or the sum of two, is the size of an axis, one less or
+    one more.
     """
     definition, usual = file.definition, file.definition.scalars(workload)
     ranges = {name: definition.scalar_range(name) for name in _free_scalars(file)}
     special: list[SpecialScalars] = []
     choices: dict[str, Callable[[float, float], float]] = {
-        "0": lambda _least, _most: 0, "1": lambda _least, _most: 1,
+        "0": lambda _least, _most: 0, "1": lambda _least, _most: 1, "-1": lambda _least, _most: -1,
         "least": lambda least, _most: least, "largest": lambda _least, most: most,
     }  # fmt: skip
     for kind, choose in choices.items():
@@ -48,6 +49,16 @@ def list_special_scalars(file: DefinitionFile, workload: Workload) -> list[Speci
         fitting = {name: type(usual[name])(value) for name, value in chosen.items() if _holds(ranges[name], value)}
         if len(fitting) > 1:
             special.append(SpecialScalars((kind,), {**usual, **fitting}))
+    values = {
+        name: sorted({type(usual[name])(choose(*limits)) for choose in choices.values()})
+        for name, limits in ranges.items()
+    }
+    special += [
+        SpecialScalars((f"{first} {left:g}", f"{second} {right:g}"), {**usual, first: left, second: right})
+        for first, second in itertools.combinations(ranges, 2)
+        for left, right in itertools.product(values[first], values[second])
+        if left != right and _holds(ranges[first], left) and _holds(ranges[second], right)
+    ]
     integers = [name for name in ranges if isinstance(usual[name], int)]
     targets = [(axis, size, step) for axis, size in definition.sizes(workload).items() for step in _STEPS]
     for name in integers:

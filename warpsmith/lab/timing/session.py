@@ -15,7 +15,7 @@ from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import BEST, TWIN, Status
 from warpsmith.core.text import quote_foreign
 from warpsmith.errors import MachineFailed
-from warpsmith.lab.grading import correctness, row_parts, rows
+from warpsmith.lab.grading import adversarial, correctness, row_parts, rows
 from warpsmith.lab.grading.correctness import Grade, Truth
 from warpsmith.lab.grading.error_figures import has_wrong_special_value
 from warpsmith.lab.operator.definition_file import DefinitionFile
@@ -167,7 +167,7 @@ class Session(Slots):
             finally:
                 side.pause()
 
-    def call_and_grade(self, name: str, slot: int = 0, *, keep: bool = False, only_finite: bool = False) -> Grade:
+    def call_and_grade(self, name: str, slot: int = 0, *, keep: bool = False) -> Grade:
         """Call a side once on a filled slot and grade the result in full.
 
         Its fresh memory is poisoned, or holds random numbers: timed calls find no poison there, and no version can
@@ -177,7 +177,6 @@ class Session(Slots):
             name: the side.
             slot: the slot.
             keep: keep alive what earlier calls returned.
-            only_finite: grade as `correctness.grade_finite` does.
         """
         fresh: FreshContent = "poison"
         if name == SOLUTION and self._random.random() < gate_rules.NUMBERS_SHARE:
@@ -186,15 +185,15 @@ class Session(Slots):
             numbers = {key: draw_leftovers(each.view(memory)) for key, each in placements.items()}
             self.leave_results(slot, numbers)
         self.call_side(name, slot, fresh=fresh, keep=keep, deliver=True)
-        return self.grade_last_call(name, slot, self.truth(slot), only_finite=only_finite)
+        return self.grade_last_call(name, slot, self.truth(slot))
 
     def call_and_grade_rows(
-        self, name: str, axis: str, chosen: Sequence[int], *, whole: bool = True, only_finite: bool = False
+        self, name: str, axis: str, chosen: Sequence[int], *, whole: bool = True, distribution: str | None = None
     ) -> Grade:
         """Call a side once on slot 0 and grade the chosen rows of the result along an axis.
 
-        With `whole`, look for NaN in all others. With `only_finite`, grade finite results alone, and none where
-        the reference of these rows has a NaN.
+        With `whole`, look for NaN in all others. A call on inputs of a distribution may not count:
+        `adversarial.is_defined` says so of the reference of these rows.
 
         Raises:
             SideFailed: as `grade_last_call`.
@@ -208,10 +207,9 @@ class Session(Slots):
         part = rows.shorten(self.workload, axis, len(chosen))
         truth = correctness.compute_truth(self.file, part, inputs, correlated=self.correlated)
         holds = correctness.grade_reference(self.file, part, inputs, truth).status is Status.PASSED
-        if not holds or (only_finite and truth.has_nan):
+        if not holds or not adversarial.is_defined(distribution, truth):
             return Grade(Status.PASSED, 0.0, 0.0)
-        grade_part = correctness.grade_finite if only_finite else correctness.grade_outputs
-        grade = grade_part(truth, rows.take_rows(outputs, definition.outputs, axis, chosen))
+        grade = correctness.grade_outputs(truth, rows.take_rows(outputs, definition.outputs, axis, chosen))
         if whole and grade.status is Status.PASSED and not self.correlated:
             return correctness.grade_unsampled(truth, outputs, grade)
         return grade
@@ -370,8 +368,8 @@ class Session(Slots):
         self.sides[name].pause()
         return CallTime(seconds, process.core_seconds(self.sides[name].pid) - before)
 
-    def grade_last_call(self, name: str, slot: int, truth: Truth, *, only_finite: bool = False) -> Grade:
-        """Fetch the results of a side's last call on a slot and grade them; `only_finite` as above.
+    def grade_last_call(self, name: str, slot: int, truth: Truth) -> Grade:
+        """Fetch the results of a side's last call on a slot and grade them.
 
         Raises:
             SideFailed: wrong type, shape, strides or dtype; inputs changed; a guard band written.
@@ -379,7 +377,7 @@ class Session(Slots):
         with stage("grading"):
             outputs = self.fetch_outputs(name, slot)
             self._check_memory(name, slot)
-            return (correctness.grade_finite if only_finite else correctness.grade_outputs)(truth, outputs)
+            return correctness.grade_outputs(truth, outputs)
 
     def fetch_outputs(self, name: str, slot: int) -> dict[str, torch.Tensor]:
         """Return a slot's results as they were when the side answered, in the grader's memory.

@@ -1,0 +1,132 @@
+"""Masks: which elements of rows are hidden, as by padding, a causal mask, a window or packed documents."""
+
+from __future__ import annotations
+
+from math import log2
+from typing import TYPE_CHECKING, Any
+
+from warpsmith.lab.operator import input_rules
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import torch
+
+MASK_FORMS = 8
+"""Number of the forms of a mask."""
+
+
+def mask_part(
+    values: torch.Tensor, axis: int, generator: torch.Generator, mask: float = float("-inf")
+) -> torch.Tensor:
+    """Put minus infinity, or another mask, in a part of each slice along an axis, in one form for all slices."""
+    import torch
+
+    rows = values.movedim(axis, -1)
+    form = torch.randint(MASK_FORMS, (), generator=generator, device=values.device)
+    return rows.masked_fill(draw_mask(rows.shape, int(form), generator), mask).movedim(-1, axis)
+
+
+def mask_rows(
+    values: torch.Tensor, means: Sequence[float], lowest: float, generator: torch.Generator
+) -> torch.Tensor:
+    """Give each slice along an axis one of the means, and a mask that half of them share with their neighbors.
+
+    In three draws of four it is the last axis. Finite values are at least `lowest`.
+    """
+    import torch
+
+    options: dict[str, Any] = {"generator": generator, "device": values.device}
+    is_last = bool(torch.randint(4, (), **options))
+    axis = values.ndim - 1 if is_last else int(torch.randint(values.ndim, (), **options))
+    moved = values.movedim(axis, -1)
+    rows = moved.reshape(-1, moved.shape[-1])
+    kinds = torch.randint(len(means), (rows.shape[0], 1), **options)
+    rows = (rows + torch.tensor(means, dtype=values.dtype, device=values.device)[kinds]).clamp_(min=lowest)
+    runs = _draw_runs(rows.shape[0], generator)
+    forms = torch.randint(MASK_FORMS, (int(runs[-1]) + 1,), **options)
+    for form in range(MASK_FORMS):
+        is_form = forms == form
+        chosen = is_form[runs].nonzero().flatten()
+        if chosen.numel():
+            masks = draw_mask((int(is_form.sum()), rows.shape[1]), form, generator)
+            places = (is_form.cumsum(0) - 1)[runs[chosen]]
+            rows[chosen] = rows[chosen].masked_fill_(masks[places], float("-inf"))
+    return rows.reshape(moved.shape).movedim(-1, axis)
+
+
+def _draw_runs(count: int, generator: torch.Generator) -> torch.Tensor:
+    """Return the number of the run that each of some rows is in.
+
+    Half of the rows are runs of their own, and half are in long ones, as queries share the padding of their keys.
+    """
+    import torch
+
+    options: dict[str, Any] = {"generator": generator, "device": generator.device}
+    length = input_rules.MASK_RUN
+    is_long = torch.rand(count, **options) < 1 / (length + 1)
+    lengths = torch.ones(count, dtype=torch.long, device=generator.device).masked_fill_(is_long, length)
+    return torch.arange(count, device=generator.device).repeat_interleave(lengths)[:count]
+
+
+def draw_mask(shape: Sequence[int], form: int, generator: torch.Generator) -> torch.Tensor:
+    """Return which elements of rows of a shape a mask hides; at least one element of each row is left.
+
+    By its form, that is the beginning or the end, in half of the rows half of them; a part that grows from row to
+    row, as under a causal mask; all but one element, or every element by chance; all but a window, as in a padded
+    or packed row, or a hole in it; or blocks by chance.
+    """
+    import torch
+
+    options: dict[str, Any] = {"generator": generator, "device": generator.device}
+    length, places = shape[-1], torch.arange(shape[-1], device=generator.device)
+    slices = (*shape[:-1], 1)
+    match form:
+        case 0 | 1:
+            drawn = (torch.rand(slices, **options) * length).long().clamp_(max=length - 1)
+            hidden = drawn.where(torch.rand(slices, **options) < 0.5, length // 2)
+            return places < hidden if form == 0 else places >= length - hidden
+        case 2:
+            lengths = torch.arange(shape[-2] if len(shape) > 1 else 1, device=generator.device).unsqueeze(-1)
+            return (places > lengths % length).expand(tuple(shape)) if len(shape) > 1 else (places > 0)
+        case 5 | 6:  # of a length that is as often short as long
+            most = length if form == 5 else length - 1
+            sizes = torch.exp2(torch.rand(slices, **options) * log2(most + 1)).long().clamp_(max=most)
+            starts = (torch.rand(slices, **options) * (length - sizes + 1)).long().minimum(length - sizes)
+            is_inside = (places >= starts) & (places < starts + sizes)
+            return ~is_inside if form == 5 else is_inside
+        case 7:
+            block = 1 << int(torch.randint(max(length.bit_length() - 2, 1), (), **options))
+            chances = torch.rand((*shape[:-1], -(-length // block)), **options)
+            is_hidden = (chances < 0.5) & (chances > chances.amin(-1, keepdim=True))
+            return is_hidden[..., places // block]
+        case _:
+            chances = torch.rand(tuple(shape), **options)
+            is_drawn = chances < 0.5 if form == 4 else chances >= 0
+            return is_drawn & (chances > chances.amin(-1, keepdim=True))
+
+
+def draw_booleans(shape: Sequence[int], generator: torch.Generator) -> torch.Tensor:
+    """Return a mask of pairs, such as queries and keys, along the last two axes.
+
+    It has one of the forms of `draw_mask`, or leaves a band beside the diagonal or blocks on it. By chance True is
+    what the mask hides or what it leaves.
+    """
+    import torch
+
+    options: dict[str, Any] = {"generator": generator, "device": generator.device}
+    form, is_left = (int(torch.randint(count, (), **options)) for count in (MASK_FORMS + 4, 2))
+    if form < MASK_FORMS:
+        mask = draw_mask(shape, form, generator)
+    else:
+        above, along = (torch.arange(size, device=generator.device) for size in shape[-2:])
+        distance = above.unsqueeze(-1) - along
+        width = int(torch.exp2(torch.rand((), **options) * log2(max(*shape[-2:], 2))))
+        if form < MASK_FORMS + 2:  # a window of the elements before, or to both sides
+            visible = distance.abs() < width if form == MASK_FORMS else (distance >= 0) & (distance < width)
+        else:
+            starts = (torch.rand(max(shape[-2:]), **options) < 1 / width).cumsum(0)
+            visible = starts[above].unsqueeze(-1) == starts[along]
+            visible = visible & (distance >= 0) if form == MASK_FORMS + 3 else visible
+        mask = ~visible.expand(tuple(shape))
+    return ~mask if is_left else mask.clone()
