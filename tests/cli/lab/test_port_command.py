@@ -88,4 +88,4 @@ def test_an_operator_without_a_version(called, capsys, monkeypatch):
     assert called("softmax", "--to", "gfx942") == (3, [])
     assert "name one with --version: triton/v1, " in capsys.readouterr().err
     assert called("fp8_grouped_gemm", "--to", "gfx942") == (3, [])
-    assert "--version: triton/01_experts." in capsys.readouterr().err
+    assert "--version: triton/v1, triton/01_experts." in capsys.readouterr().err

@@ -63,9 +63,19 @@ def test_a_single_row_and_a_tail_of_half_of_each_tile(workshop):
 def test_a_single_row_has_a_round_length_by_chance(workshop):
     file = workshop.load("square", CUBE)
     drawn = [shapes.draw_class_workloads(file, file.definition.workloads, seed=seed) for seed in range(30)]
-    edges = [w for each in drawn for w in each if w.name.startswith("edge-a")]
-    is_round = [w.axes["c"] % input_rules.TILE == 0 for w in edges if "edge-all" not in w.name]
+    edges = [w for each in drawn for w in each if w.name.startswith("edge-a-")]
+    is_round = [w.axes["c"] % input_rules.TILE == 0 for w in edges if "edge-all" not in w.name and "single" not in w.name]
     assert 5 < sum(is_round) < len(is_round) - 5
+
+
+def test_a_single_row_of_each_judged_length():
+    file = load_definition(KERNELS / "softmax" / "definition.py")
+    judged = file.definition.select("representative")
+    lengths = {workload.axes["cols"] for workload in judged if workload.axes["cols"] <= input_rules.NEAR_ELEMENTS}
+    drawn = shapes.draw_class_workloads(file, judged)
+    single = [w.axes for w in drawn if w.name.startswith("edge-single-")]
+    assert len(single) == min(len(lengths), input_rules.SINGLE_ROWS)
+    assert {axes["rows"] for axes in single} == {1} and {axes["cols"] for axes in single} <= lengths
 
 
 def test_a_dtype_of_odd_workloads_alone_has_shapes_of_its_own(workshop):

@@ -1,9 +1,9 @@
 """Shapes that a judgement draws by class, beside those near the declared ones: no version can prepare for them.
 
-`edge` has one axis of a single element, `skewed` has one axis much longer and another one much shorter, `square`
-has one size along all axes, or along one of several and another one, `long` has one axis longer than any judged
-size and few elements otherwise, `larger` is beyond the largest judged size. Their numbers vary too, such as the
-epsilon of a norm.
+`edge` has one axis of a single element, or is a single row of a judged shape, `skewed` has one axis much longer and
+another one much shorter, `square` has one size along all axes, or along one of several and another one, `long` has
+one axis longer than any judged size and few elements otherwise, `larger` is beyond the largest judged size. Their
+numbers vary too, such as the epsilon of a norm.
 """
 
 from __future__ import annotations
@@ -97,6 +97,12 @@ def draw_class_workloads(
         kinds, most = ["edge"], input_rules.NEAR_ELEMENTS_INTERPRETED
     factors = {axis: _factors(file, axis, row_axis) for axis in axes}
     drawn = []
+    if row_axis in axes:
+        singles = (_shorten_to_single(file, each, row_axis) for each in chance.sample(judged, len(judged)))
+        small = (each for each in singles if file.definition.elements(each) <= most)
+        by_sizes = {tuple(each.axes.values()): each for each in small}
+        fitting = (_vary_and_fit(file, each, each, chance, device) for each in by_sizes.values())
+        drawn += list(filter(None, fitting))[: input_rules.SINGLE_ROWS]
     sources = [(kind, chance.sample(judged, len(judged))) for kind in kinds]
     others = [] if interpreted else _other_dtypes(file, judged)
     sources += [
@@ -112,12 +118,25 @@ def draw_class_workloads(
             sizes = _draw_sizes(kind, small, longest, factors, chance)
             plain = odd.resize(small, f"{kind}-{declared.name}"[:80], sizes)
             plain = _bound_elements(file, plain, kind, axes)
-            tries = (vary_scalars(file, plain, chance), *([plain] if file.inputs else []))
-            fitting = (free_axes.fit_workload(file, small, each, device) for each in tries)
-            if workload := next(filter(None, fitting), None):
+            if workload := _vary_and_fit(file, small, plain, chance, device):
                 drawn.append(workload)
                 break
     return drawn
+
+
+def _shorten_to_single(file: DefinitionFile, judged: Workload, row_axis: str) -> Workload:
+    """Return a judged workload with a single row: callers that decode have its other sizes as they are."""
+    workload = rows.shorten(judged, row_axis, 1)
+    return workload.model_copy(update={"name": f"edge-single-{judged.name}"[:80], "set": "odd"})
+
+
+def _vary_and_fit(
+    file: DefinitionFile, base: Workload, plain: Workload, chance: random.Random, device: str
+) -> Workload | None:
+    """Return a drawn workload with other numbers if the reference holds there; None otherwise. Where a definition
+    draws its own inputs, its own numbers are tried too."""
+    tries = (vary_scalars(file, plain, chance), *([plain] if file.inputs else []))
+    return next(filter(None, (free_axes.fit_workload(file, base, each, device) for each in tries)), None)
 
 
 def draw_larger_workload(
@@ -371,9 +390,12 @@ def _round_sizes(small: Workload, longest: Sizes, step: int, chance: random.Rand
 
 
 def _draw_round_size(size: int, chance: random.Random) -> int:
-    """Return a size up to another one that a step of `ROUND_SIZES` divides; that size where it is below all."""
-    step = chance.choice([step for step in input_rules.ROUND_SIZES if step <= size] or [1])
-    return size // step * step
+    """Return the largest odd multiple of a step of `ROUND_SIZES` up to a size; that size where it is below all."""
+    steps = [step for step in input_rules.ROUND_SIZES if step <= size]
+    if not steps:
+        return size
+    step = chance.choice(steps)
+    return (size // step - 1) // 2 * 2 * step + step
 
 
 def _round_axis(tiny: Sizes, longest: Sizes, step: int, chance: random.Random) -> Sizes:

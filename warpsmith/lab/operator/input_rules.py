@@ -46,6 +46,9 @@ SKEW_FACTOR: Final = 16
 EDGE_SHAPES: Final = 3
 """Shapes with one element along an axis, each along another one. Chosen: a single sequence, token and column."""
 
+SINGLE_ROWS: Final = 4
+"""Most single rows of judged shapes. Chosen: a step of decoding has one, as long as that of training."""
+
 LIMIT_SHARE: Final = 0.25
 """Share of the drawn numbers that are a limit of their range, or 0, 1, -1 or near 1 within it. Chosen."""
 
