@@ -1,9 +1,9 @@
 """Shapes that a judgement draws by class, beside those near the declared ones: no version can prepare for them.
 
-`edge` has one axis of a single element, or is a single row of a judged shape, `skewed` has one axis much longer and
-another one much shorter, `square` has one size along all axes, or along one of several and another one, `long` has
-one axis longer than any judged size and few elements otherwise, `larger` is beyond the largest judged size. Their
-numbers vary too, such as the epsilon of a norm.
+`edge` has one axis of a single element, or is a single row of a judged shape, `skewed` has one axis much longer
+and another one much shorter, `square` has one size along all axes, or along one of several and another one, `long`
+has one axis longer than any judged size and few elements otherwise, `larger` is beyond the largest judged size.
+Their numbers vary too, such as the epsilon of a norm.
 """
 
 from __future__ import annotations
@@ -99,8 +99,7 @@ def draw_class_workloads(
     drawn = []
     if row_axis in axes:
         singles = (_shorten_to_single(file, each, row_axis) for each in chance.sample(judged, len(judged)))
-        small = (each for each in singles if file.definition.elements(each) <= most)
-        by_sizes = {tuple(each.axes.values()): each for each in small}
+        by_sizes = {tuple(each.axes.values()): each for each in singles if file.definition.elements(each) <= most}
         fitting = (_vary_and_fit(file, each, each, chance, device) for each in by_sizes.values())
         drawn += list(filter(None, fitting))[: input_rules.SINGLE_ROWS]
     sources = [(kind, chance.sample(judged, len(judged))) for kind in kinds]
@@ -337,8 +336,9 @@ def _draw_sizes(
             return {**dict.fromkeys(short, 1), last: sizes[last]}
         case "edge":  # a single row of callers has a round length as often as another one
             is_round = chance.random() < _EVEN
-            others = {axis: _draw_round_size(small.axes[axis], chance) for axis in longest} if is_round else sizes
-            return {**others, along or first: 1}
+            if is_round:
+                sizes = {axis: _draw_round_size(small.axes[axis], chance) for axis in longest}
+            return {**sizes, along or first: 1}
         case "round" if along.startswith("power"):
             return {axis: _draw_power(most, int(along[-1]), chance) for axis, most in longest.items()}
         case "round":

@@ -60,8 +60,8 @@ def order_integers(drawn: torch.Tensor, generator: torch.Generator) -> torch.Ten
             step = 1 - 2 * int(torch.randint(2, (), **options))
             row = drawn.shape[-1] if drawn.ndim and int(torch.randint(2, (), **options)) else drawn.numel()
             places = torch.arange(row, device=drawn.device).mul_(step)
-            first = drawn.reshape(-1, row)[:, :1] - least
-            return (first + places).remainder_(min(most - least + 1, MOST)).add_(least).view(drawn.shape)
+            starts = drawn.reshape(-1, row)[:, :1] - least
+            return (starts + places).remainder_(min(most - least + 1, MOST)).add_(least).view(drawn.shape)
         case _:
             length = 1 << int(torch.randint(1, input_rules.RUN_INTEGERS + 1, (), **options))
             places = torch.arange(drawn.numel(), device=drawn.device).div_(length, rounding_mode="floor")
