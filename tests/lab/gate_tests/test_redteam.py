@@ -361,6 +361,7 @@ def wrong(result: RedTeamResult) -> str:
     return ""
 
 
+@pytest.mark.timeout(600)  # a whole judgement
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("case", SHIPPED, ids=lambda case: case.name)
