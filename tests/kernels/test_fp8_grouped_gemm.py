@@ -3,8 +3,11 @@ gets its layout, and the draft is right and compiles."""
 
 from __future__ import annotations
 
+import ctypes
 import json
 import re
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,12 +19,14 @@ from warpsmith.core.evaluation import Resources
 from warpsmith.lab.grading import correctness, reference_calls
 from warpsmith.lab.operator import definition_file, peers
 from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.languages.cuda import compile as cuda_compile
 from warpsmith.languages.shared.python_file import execute_file
 from warpsmith.languages.triton import compile as triton_compile
 
 FOLDER = Path(__file__).parents[2] / "kernels" / "fp8_grouped_gemm"
 FILE = definition_file.load_definition(FOLDER / "definition.py")
 DRAFT = FOLDER / "drafts" / "triton" / "01_experts.py"
+WARPS = FOLDER / "drafts" / "cuda" / "01_warps.py"
 ODD = {one.name: one for one in FILE.definition.select("odd")}
 PLAIN = ODD["6-of-3-in-3x250x512-bf16-zipf"]
 SPARSE = ODD["4-of-4-in-300x40x384-bf16-zipf"]
@@ -149,3 +154,73 @@ def test_the_draft_compiles_for_tensor_cores_without_spills(tmp_path, monkeypatc
         assert "will not launch" not in notes
         assert report.shared_bytes > 90 * 1024, "too little is under way"
     assert min(report.registers for report in reports) <= 128, "one block a multiprocessor"
+
+
+HOST = """
+#include <algorithm>
+#define __device__
+#define __forceinline__ inline
+#define __ldg(at) (*(at))
+using std::min;
+{functions}
+extern "C" void place(int work, int blocks, int pairs, int band, int wide, int rank, int* answer) {{
+  const Tile tile = tile_at(work, blocks, pairs, band, wide, rank);
+  answer[0] = tile.row, answer[1] = tile.column;
+}}
+extern "C" int expert(const int* offsets, int experts, int row) {{ return expert_of(offsets, experts, row); }}
+"""
+
+
+@pytest.fixture(scope="module")
+def device_functions(tmp_path_factory):
+    """The draft's own functions that place tiles, compiled for this machine."""
+    if shutil.which("g++") is None:
+        pytest.skip("no g++")
+    source = execute_file(WARPS).SOURCE
+    parts = [re.search(rf"(?ms)^{re.escape(first)}.*?^}}\n", source)[0] for first in (
+        "__device__ __forceinline__ int expert_of", "struct Tile { int row, column; };"
+    )]  # fmt: skip
+    folder = tmp_path_factory.mktemp("host")
+    (folder / "host.cpp").write_text(HOST.format(functions="".join(parts)))
+    subprocess.run(
+        ["g++", "-shared", "-fPIC", "-o", str(folder / "host.so"), str(folder / "host.cpp")], check=True
+    )
+    return ctypes.CDLL(str(folder / "host.so"))
+
+
+@pytest.mark.parametrize("wide", [128, 192])
+@pytest.mark.parametrize(("blocks", "n"), [(1, 1), (75, 512), (33, 7168)])
+def test_pairs_of_blocks_take_each_tile_once(device_functions, blocks, n, wide):
+    module = execute_file(WARPS)
+    pairs, tiles = module.pairs_of(n, wide), []
+    for work in range(blocks * pairs):
+        for rank in (0, 1):
+            answer = (ctypes.c_int * 2)()
+            device_functions.place(work, blocks, pairs, module.GROUP, wide, rank, answer)
+            tiles.append(tuple(answer))
+        assert tiles[-1][0] == tiles[-2][0], "a pair shares its rows"
+    rows, columns = (range(0, 128 * blocks, 128), range(0, 2 * wide * pairs, wide))
+    assert sorted(tiles) == sorted((row, column) for row in rows for column in columns)
+    assert columns[-1] + wide >= n
+
+
+def test_a_row_belongs_to_the_expert_that_ends_behind_it(device_functions):
+    offsets = torch.tensor([0, 0, 128, 384, 384, 384, 512], dtype=torch.int32)
+    experts = [device_functions.expert(ctypes.c_void_p(offsets.data_ptr()), 6, row) for row in range(0, 512, 128)]
+    assert experts == [1, 2, 2, 5]
+
+
+def test_the_warps_compile_for_tensor_cores_without_spills(tmp_path, capsys):
+    asked = ["640-of-256-in-256x512x7168-bf16-zipf", "256-of-4-in-4x4096x7168-bf16-equal"]
+    request = {"source": str(WARPS), "definition": FILE.definition.model_dump(mode="json"), "arch": "sm_90a"}
+    (tmp_path / "request.json").write_text(json.dumps({**request, "workloads": asked}))
+    assert cuda_compile.main(tmp_path) == 0, capsys.readouterr().out
+    reports = [Resources.model_validate(one) for one in json.loads((tmp_path / "resources.json").read_text())]
+    assert len(reports) == 2
+    for report in reports:
+        notes = "; ".join(report.notes)
+        assert report.spill_bytes == 0, report.kernel
+        assert int(re.search(r"QGMMA x(\d+)", notes)[1]) >= 4, notes
+        assert "UTMALDG x0" not in notes
+        assert "will not launch" not in notes
+        assert report.shared_bytes > 190 * 1024, "the ring is shallow"
