@@ -307,9 +307,9 @@ def _largest_by_dtype(file: DefinitionFile, judged: Sequence[Workload]) -> list[
 
 
 def _other_dtypes(file: DefinitionFile, judged: Sequence[Workload]) -> list[Workload]:
-    """Return the largest workload of each dtype that only other sets have."""
+    """Return the largest odd workload of each dtype that no timed one has."""
     dtypes = {workload.dtype for workload in judged}
-    others = [workload for workload in file.definition.workloads if workload.dtype not in dtypes]
+    others = [workload for workload in file.definition.select("odd") if workload.dtype not in dtypes]
     return _largest_by_dtype(file, others)
 
 
