@@ -525,66 +525,6 @@ def test_distributions_can_have_numbers(workshop):
         Inputs(wrong, wrong.definition.workloads[0], 1, "cpu").draw()
 
 
-def test_distinct_ids_do_not_repeat_in_a_row(workshop):
-    specs = '"x": TensorSpec(shape=("n", 4), dtype="int32", distribution="distinct:7"), '
-    specs += '"o": TensorSpec(shape=("n",), dtype="int64", distribution="distinct:n")'
-    text = SQUARE.replace('"x": TensorSpec(shape=("n",))', specs, 1).replace("(x)", "(x, o)")
-    source = Inputs(workshop.load("square", text), Workload(name="w", axes={"n": 1000}), 3, "cpu")
-    drawn = [source.draw(distribution) for distribution in (None, *["constant"] * 40)]
-    for tensors in drawn:
-        assert (tensors["x"].sort(-1).values.diff(dim=-1) > 0).all()
-        assert tensors["x"].min() >= 0
-        assert tensors["x"].max() < 7
-        assert tensors["o"].sort().values.tolist() == list(range(1000))
-    assert drawn[0]["x"].unique().tolist() == list(range(7))
-    assert not torch.equal(source.draw()["o"], drawn[0]["o"])
-    steps = [tensors["o"].diff().remainder(1000) for tensors in drawn[1:]]
-    assert any(bool((step == 1).all()) for step in steps), "ids ascend"
-    assert any(bool((step == 999).all()) for step in steps), "ids descend"
-    assert any(2 <= int((step != 1).sum()) <= 4 for step in steps), "two have changed places"
-
-
-def test_cut_points_up_to_one_total_are_the_same_by_chance(workshop):
-    specs = ", ".join(
-        f'"{name}": TensorSpec(shape=("n",), dtype="int64", distribution="offsets:{total}")'
-        for name, total in (("a", "n"), ("b", "1 * n"), ("c", "2 * n"))
-    )
-    text = SQUARE.replace('"x": TensorSpec(shape=("n",))', specs, 1).replace("(x)", "(a, b, c)")
-    source = Inputs(workshop.load("square", text), Workload(name="w", axes={"n": 100}), 3, "cpu")
-    drawn = [source.draw("constant") for _ in range(40)]
-    assert 2 < sum(torch.equal(each["a"], each["b"]) for each in drawn) < 30
-    assert all(each["c"][-1] == 200 for each in drawn)
-    assert not any(torch.equal(each["a"], each["b"]) for each in (source.draw() for _ in range(10)))
-
-
-def test_booleans_of_pairs_are_windows_and_documents(workshop):
-    text = SQUARE.replace('"x": TensorSpec(shape=("n",))', '"x": TensorSpec(shape=("n", 40), dtype="bool")', 1)
-    source = Inputs(workshop.load("square", text), Workload(name="w", axes={"n": 40}), 3, "cpu")
-    drawn = [source.draw("constant")["x"] for _ in range(200)]
-    diagonal = [each for each in drawn if bool(each.diagonal().all())]
-    causal = [each for each in diagonal if not bool(each.triu(1).any())]
-    windows = [each for each in causal if not bool(each.tril(-20).any()) and int(each.sum()) > 40]
-    assert windows
-    assert any(torch.equal(each, each.T) and 40 < int(each.sum()) < 1600 for each in diagonal)
-
-
-def test_numbers_of_a_promise_stand_in_blocks_too(workshop):
-    text = (
-        SQUARE.replace(
-            '"x": TensorSpec(shape=("n",))',
-            '"x": TensorSpec(shape=("n",), dtype="int64"), "skip": ScalarSpec(type="int", value=-100)',
-            1,
-        )
-        .replace('flops="n"', 'flops="n", constraints=("0 <= x < 128 or x == skip",)')
-        .replace("(x)", "(x, skip)")
-    )
-    source = Inputs(workshop.load("square", text), Workload(name="w", axes={"n": 1000}), 3, "cpu")
-    drawn = [source.draw("constant")["x"] == -100 for _ in range(40)]
-    assert any(bool(each[:300].all()) for each in drawn)
-    assert any(0 < int(each.sum()) < 250 and not bool(each[:300].all()) for each in drawn)
-    assert not any(bool(each.all()) for each in drawn)
-
-
 def test_some_rows_of_sparse_values_are_zero(drawer):
     sparse = drawer().draw("sparse")["x"]
     assert 0.05 < (sparse == 0).all(-1).double().mean() < 0.25

@@ -1,11 +1,14 @@
-"""Integers with structure: near each other, multiples of a power of two, in runs, at any range."""
+"""Values with structure: integers near each other, multiples, runs, and ids and cut points that fit each other."""
 
 from __future__ import annotations
 
 import pytest
 import torch
+from lab_samples import SQUARE
 
+from warpsmith.core.definition import Workload
 from warpsmith.lab.operator import input_rules
+from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.lab.operator.related_values import order_integers, relate_input, view_start
 
 
@@ -74,3 +77,35 @@ def test_a_view_of_the_start_has_the_same_memory():
     part = view_start(source, (3, 5))
     assert part.data_ptr() == source.data_ptr()
     assert torch.equal(part.flatten(), source.flatten()[:15])
+
+
+def test_distinct_ids_do_not_repeat_in_a_row(workshop):
+    specs = '"x": TensorSpec(shape=("n", 4), dtype="int32", distribution="distinct:7"), '
+    specs += '"o": TensorSpec(shape=("n",), dtype="int64", distribution="distinct:n")'
+    text = SQUARE.replace('"x": TensorSpec(shape=("n",))', specs, 1).replace("(x)", "(x, o)")
+    source = Inputs(workshop.load("square", text), Workload(name="w", axes={"n": 1000}), 3, "cpu")
+    drawn = [source.draw(distribution) for distribution in (None, *["constant"] * 40)]
+    for tensors in drawn:
+        assert (tensors["x"].sort(-1).values.diff(dim=-1) > 0).all()
+        assert tensors["x"].min() >= 0
+        assert tensors["x"].max() < 7
+        assert tensors["o"].sort().values.tolist() == list(range(1000))
+    assert drawn[0]["x"].unique().tolist() == list(range(7))
+    assert not torch.equal(source.draw()["o"], drawn[0]["o"])
+    steps = [tensors["o"].diff().remainder(1000) for tensors in drawn[1:]]
+    assert any(bool((step == 1).all()) for step in steps), "ids ascend"
+    assert any(bool((step == 999).all()) for step in steps), "ids descend"
+    assert any(2 <= int((step != 1).sum()) <= 4 for step in steps), "two have changed places"
+
+
+def test_cut_points_up_to_one_total_are_the_same_by_chance(workshop):
+    specs = ", ".join(
+        f'"{name}": TensorSpec(shape=("n",), dtype="int64", distribution="offsets:{total}")'
+        for name, total in (("a", "n"), ("b", "1 * n"), ("c", "2 * n"))
+    )
+    text = SQUARE.replace('"x": TensorSpec(shape=("n",))', specs, 1).replace("(x)", "(a, b, c)")
+    source = Inputs(workshop.load("square", text), Workload(name="w", axes={"n": 100}), 3, "cpu")
+    drawn = [source.draw("constant") for _ in range(40)]
+    assert 2 < sum(torch.equal(each["a"], each["b"]) for each in drawn) < 30
+    assert all(each["c"][-1] == 200 for each in drawn)
+    assert not any(torch.equal(each["a"], each["b"]) for each in (source.draw() for _ in range(10)))
