@@ -249,5 +249,18 @@ def test_a_call_is_guessed_at_a_part_of_an_axis_that_callers_choose(monkeypatch)
     monkeypatch.setattr(check, "open_session", lambda workload: shortened.append(workload) or session)
     base = file.definition.workloads[0]
     guided = base.model_copy(update={"name": "guided-0", "axes": {**base.axes, "batch": 640}})
-    assert "a call would take about 127 s" in check._describe_slowness(guided)
+    assert "a call would take about 127 s" in check._describe_slowness(guided, 1.0)
     assert [each.axes for each in shortened] == [{**guided.axes, "batch": 640 // input_rules.CALL_PART}]
+
+
+def test_another_layout_gets_one_of_the_distributions():
+    check = CorrectnessCheck(FLOATS, None, None, "cpu", lambda: 1)
+    session = SimpleNamespace(
+        workload=SimpleNamespace(set="odd", name="one"),
+        inputs=SimpleNamespace(adversarial_distributions=ADVERSARIAL),
+    )
+    drawn = [tuple(check._adversarial(session, most=1)) for _ in range(60)]
+    assert {len(each) for each in drawn} == {1}
+    assert len(set(drawn)) > 15
+    interpreted = CorrectnessCheck(FLOATS, None, None, "cpu", lambda: 1, True)
+    assert tuple(interpreted._adversarial(session, most=1)) == ()

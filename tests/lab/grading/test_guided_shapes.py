@@ -56,9 +56,18 @@ def test_shapes_stay_within_memory_and_time(workshop):
     file, bound = workshop.load("square", PLANE), input_rules.LARGER_BYTES["cpu"]
     definition = file.definition
     for seed in range(10):
-        first, *others = draw(file, {3_000_000, 5_000_000, 1 << 40}, seed)
-        assert definition.elements(first) * 4 <= bound
+        drawn = draw(file, {3_000_000, 5_000_000, 1 << 40}, seed)
+        first = {workload.name.split("-")[2]: workload for workload in reversed(drawn)}
+        others = [workload for workload in drawn if workload not in first.values()]
+        assert all(definition.elements(workload) * 4 <= bound for workload in drawn)
         assert sum(map(definition.elements, others)) <= input_rules.GUIDED_ELEMENTS
+
+
+def test_what_a_large_number_counts_is_not_guessed(workshop):
+    file, number = workshop.load("square", PLANE), 9 << 20
+    for seed in range(10):
+        drawn = draw(file, {number}, seed)
+        assert {workload.name.split("-")[2] for workload in drawn} == {"rows", "cols", "rows*cols"}
 
 
 def test_a_gpu_keeps_axes_within_the_usual_factor(workshop):

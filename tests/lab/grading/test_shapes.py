@@ -20,7 +20,7 @@ def test_every_class_of_declared_shapes():
     for seed in range(10):
         drawn = shapes.draw_class_workloads(file, judged, seed=seed)
         by_kind = {workload.name.split("-")[0]: workload for workload in drawn}
-        assert set(by_kind) == {"edge", "tiny", "round", "long", "skewed", "square"}
+        assert set(by_kind) == {"edge", "tiny", "round", "ragged", "long", "skewed", "square"}
         assert {workload.set for workload in drawn} == {"odd"}
         assert 1 in by_kind["edge"].axes.values()
         assert any(size % min(input_rules.ROUND_SIZES) == 0 for size in by_kind["round"].axes.values())
@@ -53,11 +53,28 @@ def test_a_single_row_and_a_tail_of_half_of_each_tile(workshop):
         assert max(workload.axes["c"] for workload in single) > input_rules.TINY_SIZE
         assert all(workload.axes["c"] == 1 or workload.axes["c"] % input_rules.TILE for workload in single)
         tokens = [w for w in drawn if w.name.startswith("edge-b-")]
-        assert [(w.axes["b"], w.axes["c"] > 100) for w in tokens] == [(1, True)]
+        assert [(w.axes["b"], w.axes["c"] > 60) for w in tokens] == [(1, True)]
         for step in (step for step in input_rules.ROUND_SIZES if step <= 200):
             (tail,) = (w for w in drawn if w.name.startswith(f"round-{step}-"))
             assert any(size % (2 * step) == step for size in tail.axes.values())
             assert step > 32 or tail.axes["c"] % (2 * step) == step < tail.axes["c"]
+
+
+def test_a_ragged_shape_has_a_tail_along_one_axis(workshop):
+    file = workshop.load("square", CUBE)
+    for seed in range(10):
+        drawn = shapes.draw_class_workloads(file, file.definition.workloads, seed=seed)
+        ragged = {w.name.split("-")[1]: w.axes for w in drawn if shapes.shape_class(w) == "ragged"}
+        assert set(ragged) == {"a", "b", "c"}
+        for along, sizes in ragged.items():
+            uneven = {axis for axis, size in sizes.items() if size % input_rules.TILE}
+            assert uneven == {along}
+
+
+def test_a_vector_has_no_single_row(workshop):
+    file = workshop.load("square", SQUARE)
+    drawn = shapes.draw_class_workloads(file, file.definition.workloads, seed=1)
+    assert not any(workload.name.startswith("edge-single") for workload in drawn)
 
 
 def test_a_single_row_has_a_round_length_by_chance(workshop):

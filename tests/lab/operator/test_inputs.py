@@ -147,7 +147,7 @@ def test_rows_are_sorted_both_ways(drawer):
 
 
 def test_weights_of_their_own_scale_are_pruned_and_alike_too(workshop):
-    text = SQUARE.replace('"x": TensorSpec(', '"x": TensorSpec(distribution="normal:0:0.02", ')
+    text = SQUARE.replace('"x": TensorSpec(', '"x": TensorSpec(role="weight", distribution="normal:0:0.02", ')
     file = workshop.load("square", text)
     source = Inputs(file, file.definition.workloads[0], 1, "cpu")
     sparse, constant, large = (source.draw(name)["x"] for name in ("sparse", "constant", "large"))
@@ -155,6 +155,16 @@ def test_weights_of_their_own_scale_are_pruned_and_alike_too(workshop):
     assert sparse.abs().max() < 0.2
     assert constant.unique().numel() == 1
     assert large.std() == pytest.approx(0.02, rel=0.2)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_activations_with_a_deviation_hold_adversarial_values_of_their_scale(workshop, dtype):
+    text = SQUARE.replace('"x": TensorSpec(', f'"x": TensorSpec(dtype="{dtype}", distribution="normal:0:16", ')
+    file = workshop.load("square", text)
+    source = Inputs(file, file.definition.workloads[0], 1, "cpu")
+    assert source.draw("large")["x"].float().std() == pytest.approx(800, rel=0.1)
+    assert source.draw("masked")["x"].isinf().any()
+    assert all(bool(source.draw(name)["x"].isfinite().all()) for name in ADVERSARIAL)
 
 
 def test_integers_are_by_chance_mostly_zero(workshop):

@@ -9,7 +9,7 @@ from lab_samples import SQUARE
 from warpsmith.core.definition import Workload
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.inputs import Inputs
-from warpsmith.lab.operator.related_values import order_integers, relate_input, view_start
+from warpsmith.lab.operator.related_values import order_integers, plant_ends, relate_input, view_start
 
 
 def describe(values: torch.Tensor) -> set[str]:
@@ -109,3 +109,23 @@ def test_cut_points_up_to_one_total_are_the_same_by_chance(workshop):
     assert 2 < sum(torch.equal(each["a"], each["b"]) for each in drawn) < 30
     assert all(each["c"][-1] == 200 for each in drawn)
     assert not any(torch.equal(each["a"], each["b"]) for each in (source.draw() for _ in range(10)))
+
+
+def test_both_ends_of_a_range_are_planted_by_chance():
+    generator = torch.Generator().manual_seed(1)
+    drawn = torch.randint(-10, 10, (30, 20), generator=generator)
+    planted = [plant_ends(drawn, -(1 << 40), 1 << 40, generator) for _ in range(60)]
+    ends = [{int(each.min()), int(each.max())} == {-(1 << 40), 1 << 40} for each in planted]
+    assert 15 < sum(ends) < 45
+    assert all(int((each != drawn).sum()) <= 2 for each in planted)
+    assert int(drawn.abs().max()) <= 10
+
+
+def test_declared_integers_reach_their_ends(workshop):
+    low, high = -(1 << 40), 1 << 40
+    spec = f'"x": TensorSpec(dtype="int64", distribution="integers:{low}:{high}", '
+    file = workshop.load("square", SQUARE.replace('"x": TensorSpec(', spec, 1))
+    source = Inputs(file, Workload(name="w", axes={"n": 1000}), 3, "cpu")
+    drawn = [source.draw("constant")["x"] for _ in range(20)]
+    assert any(int(each.min()) == low for each in drawn)
+    assert any(int(each.max()) == high - 1 for each in drawn)

@@ -129,3 +129,20 @@ def test_a_fair_share_of_real_numbers_are_whole_or_a_half_more(workshop):
     assert min(whole[number] for number in (-3, -2, 2, 3)) > 0
     assert Counter(each["b"] for each in drawn)[1.5] > 5
     assert scalar_values._list_whole_numbers(0.1, 0.4) == []
+
+
+def test_two_numbers_are_alike_by_chance(workshop):
+    file = workshop.load("square", FACTORS)
+    drawn = [vary_scalars(file, file.definition.workloads[0], Random(seed)).scalars for seed in range(400)]
+    alike = [each["a"] for each in drawn if each["a"] == each["b"]]
+    assert len(alike) > 30
+    assert len(set(alike)) > 15
+    assert all(0.25 <= each["b"] <= 2 for each in drawn)
+
+
+def test_a_number_and_an_integer_are_never_made_alike(workshop):
+    text = with_scalars('"a": ScalarSpec(value=0.5, between=(0, 4)), "b": ScalarSpec(type="int", value=3)')
+    file = workshop.load("square", text)
+    drawn = [vary_scalars(file, file.definition.workloads[0], Random(seed)).scalars for seed in range(100)]
+    assert all(type(each["a"]) is float for each in drawn)
+    assert all(type(each["b"]) is int for each in drawn)

@@ -86,3 +86,18 @@ def test_one_of_two_inputs_is_the_other_one_transposed(workshop):
         turned.add((second, slots.turned))
     arenas.close()
     assert turned == {("x", True), ("x", False), ("z", False)}, "an input of one layout is never transposed"
+
+
+def test_each_input_of_a_mixed_call_has_a_layout_of_its_own():
+    file = load_definition(REDTEAM / "any_product" / "definition.py")
+    workload = file.definition.select("odd")[1]
+    arenas = allocate_arenas(file, [workload], [workload], ["solution"], "cpu")
+    pairs = set()
+    for _ in range(150):
+        slots = Slots(file, workload, arenas, ("solution",), 1, "cpu", count=1, layout="mixed")
+        a, b = slots._views[0]["a"], slots._views[0]["b"]
+        pairs.add((a.is_contiguous(), b.is_contiguous(), b.stride(0) == 1))
+        slots._write_slot(0, slots.inputs.draw())
+        assert all(torch.equal(view, slots.drawn[0][name]) for name, view in slots._views[0].items())
+    arenas.close()
+    assert {(True, False, True), (False, True, False), (False, False, True)} < pairs

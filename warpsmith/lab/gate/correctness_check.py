@@ -197,7 +197,9 @@ class CorrectnessCheck:
             if axis is None:
                 notes.append(f"{workload.name} skipped: its reference takes too long, and has no rows to sample")
                 return False
-        if kind in (shapes.GUIDED, shapes.FAR) and (reason := self._describe_slowness(workload)):
+        sampled = rows.sample_rows(workload.axes[axis], elements) if axis else ()
+        share = len(sampled) / workload.axes[axis] if axis else 1.0
+        if kind in (shapes.GUIDED, shapes.FAR) and (reason := self._describe_slowness(workload, share)):
             notes.append(f"{workload.name} skipped: {reason}")
             return False
         layout = random.SystemRandom().choice(list_dense_layouts(self._file))
@@ -235,12 +237,13 @@ class CorrectnessCheck:
             self._check_planted(session)
         return bool(self.grades[workload.name])
 
-    def _describe_slowness(self, workload: Workload) -> str:
+    def _describe_slowness(self, workload: Workload, share: float) -> str:
         """Return why a call or its reference would take long, by one at a part of the longest axis that callers
         choose; else an empty string.
 
         It takes as many times as long as it has elements, or operations if the definition counts more of those.
-        Seconds on a CPU are those of its cores, which the load of others does not lengthen.
+        The reference takes a share of that where it computes sampled rows. Seconds on a CPU are those of its
+        cores, which the load of others does not lengthen.
         """
         part, definition = shapes.take_part(self._file, workload), self._file.definition
         if part is None:
@@ -261,9 +264,12 @@ class CorrectnessCheck:
 
         try:
             session.fill_inputs(quick=True, slots=1)
-            for name, look in (("its reference", time_reference), ("a call", time_call)):
+            for name, look, times in (
+                ("its reference", time_reference, factor * share),
+                ("a call", time_call, factor),
+            ):
                 for _ in range(2):  # the first look may set something up
-                    seconds = factor * (look() - input_rules.CALL_START)
+                    seconds = times * (look() - input_rules.CALL_START)
                     if seconds <= input_rules.CALL_SECONDS:
                         break
                 else:
@@ -362,7 +368,8 @@ class CorrectnessCheck:
     def _check_layout(self, session: Session, layout: str, notes: list[str]) -> None:
         """Grade fresh inputs twice in the same memory, then the same inputs again.
 
-        Odd workloads are also graded on every adversarial distribution, larger ones on rows that mix them.
+        Odd workloads are also graded on every adversarial distribution, larger ones on rows that mix them; in
+        each further layout on one of these.
         """
         name = session.workload.name
         normal = "normal" if layout == "contiguous" else f"normal, {layout}"
@@ -393,6 +400,7 @@ class CorrectnessCheck:
         if layout != "contiguous":
             if self._callers:
                 self._callers.check_pages(session)
+            self._check_adversarial(session, notes, layout)
             return
         if self._callers:
             self._callers.check(session)
@@ -415,15 +423,17 @@ class CorrectnessCheck:
                 break
         return grade
 
-    def _check_adversarial(self, session: Session, notes: list[str]) -> None:
-        """Grade a session's further distributions; a note names those at which the reference misses its bound."""
+    def _check_adversarial(self, session: Session, notes: list[str], layout: str = "contiguous") -> None:
+        """Grade a session's further distributions, or one by chance in another layout; a note names those at which
+        the reference misses its bound."""
         has_results = any(value.numel() for value in session.truth(0).values.values())
-        for distribution in self._adversarial(session) if has_results else ():
+        most, where = (None, "") if layout == "contiguous" else (1, f", {layout}")
+        for distribution in self._adversarial(session, most) if has_results else ():
             grade = self._grade_distribution(session, distribution)
             if grade is None:
                 continue
             if grade.status is Status.PASSED or session.grade_reference().status is Status.PASSED:
-                self._record_grade(session, grade, f"{distribution} inputs")
+                self._record_grade(session, grade, f"{distribution} inputs{where}")
             else:
                 name = session.workload.name
                 notes.append(f"{name}: {distribution} left out, the reference itself misses the bound there")
@@ -476,15 +486,17 @@ class CorrectnessCheck:
             return None
         return session.call_and_grade(SOLUTION)
 
-    def _adversarial(self, session: Session) -> Sequence[str]:
-        """Return the further distributions of a session; larger ones get none where each call is interpreted."""
+    def _adversarial(self, session: Session, most: int | None = None) -> Sequence[str]:
+        """Return the further distributions of a session, or so many of them by chance; where each call is
+        interpreted, larger ones get none, and a part of them has none either."""
         distributions, workload = session.inputs.adversarial_distributions, session.workload
-        if workload.set != "odd" and self._turns is not None:
+        if self._turns is not None and (workload.set != "odd" or most is not None):
             return ()
         turn = next(self._turns) if self._turns is not None and distributions else None
         chance = random.SystemRandom()
         chosen = adversarial.choose_distributions(workload, distributions, chance, turn, self._finite)
-        return chosen if self._may_mask(workload) else [each for each in chosen if each not in MASKS]
+        chosen = chosen if self._may_mask(workload) else tuple(each for each in chosen if each not in MASKS)
+        return chosen if most is None else chance.sample(chosen, min(most, len(chosen)))
 
     def _grade_call(self, session: Session, distribution: str) -> None:
         """Grade a call on what slot 0 holds, and on new inputs after a near miss."""

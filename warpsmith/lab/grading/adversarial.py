@@ -13,9 +13,12 @@ from warpsmith.lab.operator.distributions import (
     ALONE,
     FINITE,
     FULL,
+    IGNORED,
     IN_RANGE,
+    MASKED_ABOVE,
     MASKED_ROWS,
     MASKS,
+    MASKS_BELOW,
     MIXED_ROWS,
     PADDED_ROWS,
     RELATED_INPUTS,
@@ -44,7 +47,7 @@ def choose_distributions(
     Declared and derived odd workloads get all of them, with masked inputs, drawn ones some by chance. Larger ones
     get them in one call that mixes them row by row, and by chance one of those that do not mix, but none near the
     ends of a type. Where a masked input gave finite results, long and larger ones also get those whose rows
-    differ in mask and mean. All get the one of declared ranges, and far ones full integers.
+    differ in mask and mean. All get those of declared ranges and of padding, and far ones full integers.
 
     Args:
         workload: the workload.
@@ -55,16 +58,17 @@ def choose_distributions(
     """
     if not available:
         return ()
-    kind, in_range = shapes.shape_class(workload), tuple(name for name in available if name == IN_RANGE)
-    masked = (MASKED_ROWS, PADDED_ROWS) if set(MASKS).intersection(finite) else ()
+    kind, always = shapes.shape_class(workload), tuple(name for name in available if name in (IN_RANGE, IGNORED))
+    below = (MASKED_ROWS, PADDED_ROWS) if set(MASKS_BELOW).intersection(finite) else ()
+    masked = (*below, *((MASKED_ABOVE,) if MASKED_ABOVE in finite else ()))
     if workload.set != "odd":
         further = (*set(UNMIXED).difference(ALONE), *(name for name in available if name == RELATED_INPUTS))
         far = (REPEATED, *(name for name in available if name == FULL)) if kind == shapes.FAR else ()
-        return (MIXED_ROWS, chance.choice(further), *masked, *far, *in_range)
+        return (MIXED_ROWS, chance.choice(further), *masked, *far, *always)
     every = (*available, *MASKS)
     if turn is not None:
         return every[turn :: input_rules.DISTRIBUTION_TURNS]
     if kind == "declared":
         return every
     some = chance.sample(every, min(input_rules.DRAWN_DISTRIBUTIONS, len(every)))
-    return tuple(dict.fromkeys((*some, *(masked if kind == "long" else ()), *in_range)))
+    return tuple(dict.fromkeys((*some, *(masked if kind == "long" else ()), *always)))

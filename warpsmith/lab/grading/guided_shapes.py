@@ -42,10 +42,10 @@ def draw_guided_workloads(
     """Draw workloads at, below and beyond the numbers of a source along axes that callers may choose, and some
     whose tensors have that many elements.
 
-    Numbers that no other shape lies beyond come first. The first shape is as large as a call may be, the further
-    ones together have at most `input_rules.GUIDED_ELEMENTS` elements. A GPU's block has bounded room, and many
-    numbers of a source are no sizes: there an axis that is no axis of rows stays within the factor that it may be
-    longer by in other shapes.
+    Numbers that no other shape lies beyond come first. The first shape of each axis or product is as large as a
+    call may be, the further ones together have at most `input_rules.GUIDED_ELEMENTS` elements. A GPU's block has
+    bounded room, and many numbers of a source are no sizes: there an axis that is no axis of rows stays within the
+    factor that it may be longer by in other shapes.
 
     Args:
         file: the definition.
@@ -61,6 +61,7 @@ def draw_guided_workloads(
     if not axes or not sizes:
         return []
     definition, drawn, left = file.definition, list[Workload](), input_rules.GUIDED_ELEMENTS
+    large = set[Dims]()
     specs = (*definition.tensor_inputs.values(), *definition.outputs.values())
     most = input_rules.NEAR_ELEMENTS_INTERPRETED if interpreted else left
     count = 1 if interpreted else input_rules.GUIDED_SHAPES[device]
@@ -71,14 +72,18 @@ def draw_guided_workloads(
         if workload is None or any(workload.axes[axis] > most_of[axis] for axis in most_of):
             continue
         elements = definition.elements(workload)
-        is_first = not (drawn or interpreted or file.inputs)  # own inputs are tried here, which takes time
+        is_first = not drawn or (target.rank == 0 and target.dims not in large)  # each may be what is counted
+        is_first = is_first and not (interpreted or file.inputs)  # own inputs are tried here, which takes time
         nbytes = sum(definition.nbytes(spec, workload) for spec in specs)
         fits = nbytes <= input_rules.LARGER_BYTES[device] if is_first else elements <= most
         if not fits or (file.inputs is not None and not free_axes.reference_holds(file, workload, device)):
             continue
         workload = workload.model_copy(update={"name": _name(target, len(drawn))})
         drawn.append(vary_scalars(file, workload, chance))
-        most -= elements
+        if is_first:
+            large.add(target.dims)
+        else:
+            most -= elements
         if len(drawn) == count:
             break
     return drawn

@@ -2,8 +2,8 @@
 
 `edge` has one axis of a single element, or is a single row of a judged shape, `skewed` has one axis much longer
 and another one much shorter, `square` has one size along all axes, or along one of several and another one, `long`
-has one axis longer than any judged size and few elements otherwise, `larger` is beyond the largest judged size.
-Their numbers vary too, such as the epsilon of a norm.
+has one axis longer than any judged size and few elements otherwise, `ragged` has round sizes but for one axis,
+`larger` is beyond the largest judged size. Their numbers vary too, such as the epsilon of a norm.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ GUIDED = "guided"
 FAR = "far"
 """Class of the shapes that are far beyond the judged ones along one axis."""
 
-CLASSES = ("near", "edge", "tiny", "skewed", "square", "round", "long", "middle", "larger", FAR, GUIDED)
+CLASSES = ("near", "edge", "tiny", "skewed", "square", "round", "ragged", "long", "middle", "larger", FAR, GUIDED)
 """Classes of drawn shapes; the names of their workloads begin with them."""
 
 
@@ -93,11 +93,12 @@ def draw_class_workloads(
     kinds = [*edges, *rounds, *powers, *(f"tiny-{index}" for index in range(input_rules.TINY_SHAPES))]
     kinds += [f"long-{axis}" for axis in axes] + ["skewed", "square"] * (len(axes) > 1)
     kinds += [f"square-{axis}" for axis in axes] * (len(axes) > 2)
+    kinds += [f"ragged-{axis}" for axis in axes] * (len(axes) > 1)
     if interpreted:
         kinds, most = ["edge"], input_rules.NEAR_ELEMENTS_INTERPRETED
     factors = {axis: _factors(file, axis, row_axis) for axis in axes}
     drawn = []
-    if row_axis in axes:
+    if row_axis in axes and len(axes) > 1:
         singles = (_shorten_to_single(file, each, row_axis) for each in chance.sample(judged, len(judged)))
         by_sizes = {tuple(each.axes.values()): each for each in singles if file.definition.elements(each) <= most}
         fitting = (_vary_and_fit(file, each, each, chance, device) for each in by_sizes.values())
@@ -325,7 +326,7 @@ def _draw_sizes(
     factors: Mapping[str, tuple[float, float]],
     chance: random.Random,
 ) -> Sizes:
-    """Return sizes of a class; `long` names its axis, and `edge` may."""
+    """Return sizes of a class; `long` and `ragged` name their axis, and `edge` may."""
     sizes = {axis: odd.draw_near_size(small.axes[axis], chance) for axis in longest}
     tiny = {axis: chance.randrange(2, input_rules.TINY_SIZE) for axis in longest}
     first, *others = chance.sample(list(longest), len(longest))
@@ -345,6 +346,8 @@ def _draw_sizes(
             return _round_sizes(small, longest, int(along), chance) or _round_axis(
                 tiny, longest, int(along), chance
             )
+        case "ragged":
+            return {axis: sizes[axis] if axis == along else _round_down(small.axes[axis]) for axis in longest}
         case "tiny":
             return dict.fromkeys(longest, tiny[first]) if along == _SQUARE else tiny
         case "square" if along:
@@ -387,6 +390,12 @@ def _round_sizes(small: Workload, longest: Sizes, step: int, chance: random.Rand
     room = {axis: range(3 * step, min(most, 2 * small.axes[axis]) + 1, 2 * step) for axis, most in longest.items()}
     sizes = {axis: chance.choice(fitting) for axis, fitting in room.items() if fitting}
     return {**small.axes, **sizes} if sizes else {}
+
+
+def _round_down(size: int) -> int:
+    """Return the largest multiple of the largest step of `ROUND_SIZES` up to a size; that size below all steps."""
+    step = max((step for step in input_rules.ROUND_SIZES if step <= size), default=size)
+    return size // step * step
 
 
 def _draw_round_size(size: int, chance: random.Random) -> int:

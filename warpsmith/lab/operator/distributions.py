@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import log2
+from math import inf, log2
 from typing import TYPE_CHECKING, Any
 
 from warpsmith.core.arithmetic.dtype import DTYPES
@@ -39,6 +39,9 @@ meets them all but `UNMIXED`."""
 REPEATED = "repeated"
 """Distribution whose slices along an axis are alike but for an element of each, which is much larger."""
 
+MASKED_ABOVE = "masked_above"
+"""Distribution with infinity in a part of the last axis, never in all of it: a minimum leaves it out."""
+
 RELATED_INPUTS = "related_inputs"
 """Distribution of a whole call: inputs of one type hold each other's values."""
 
@@ -48,16 +51,22 @@ IN_RANGE = "in_range"
 FULL = "full"
 """Distribution of a whole call: each input of integers holds one, by chance the largest that was drawn."""
 
+IGNORED = "ignored"
+"""Distribution of a whole call: each integer that may be a number of the call, as padded labels may, is it."""
+
 HUGE = "huge"
 """Distribution whose sums are within a type, but not all of its products."""
 
 ALONE = ("lowest",)
 """Distributions at the end of a type: one input of a call has them, since sums of two would overflow."""
 
-MASKS = (MASKED, MASKED_ALONG, MASKED_ROWS, PADDED_ROWS)
+MASKS_BELOW = (MASKED, MASKED_ALONG, MASKED_ROWS, PADDED_ROWS)
 """Distributions with minus infinity in a part of an input."""
 
-FINITE = (*MASKS, IN_RANGE, *ALONE)
+MASKS = (*MASKS_BELOW, MASKED_ABOVE)
+"""Distributions with an infinity in a part of an input."""
+
+FINITE = (*MASKS, IN_RANGE, IGNORED, *ALONE)
 """Distributions that count where all results are finite."""
 
 UNMIXED = ("denormal", "faint", HUGE, *ALONE)
@@ -101,6 +110,8 @@ def shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.G
             return mask_part(values, -1, generator)
         case "masked_along" if values.ndim and values.numel():
             return mask_part(values, int(torch.randint(values.ndim, (), **options)), generator)
+        case "masked_above" if values.ndim and values.numel():
+            return mask_part(values, -1, generator, inf)
         case "masked_rows" if values.ndim and values.numel():
             shifts = (0, -input_rules.LOWERED_SHIFT, input_rules.FAR_SHIFT)
             return mask_rows(values, shifts, torch.finfo(getattr(torch, dtype)).min, generator)

@@ -55,6 +55,10 @@ LIMIT_SHARE: Final = 0.25
 NEAR_ONE_BITS: Final = 10
 """Negative binary logarithm of its distance from 1, at most. Chosen: a mean's decay is near 1, few draws are."""
 
+ALIKE_NUMBERS: Final = 0.25
+"""Share of the calls with other numbers of which two are alike, as far as their ranges go. Chosen: what divides by
+their difference fails there."""
+
 WHOLE_SHARE: Final = 0.25
 """Share of the other drawn real numbers that are whole, or a half more, as far as the range has such. Chosen:
 exponents and factors of callers are."""

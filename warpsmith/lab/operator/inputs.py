@@ -21,6 +21,7 @@ from warpsmith.lab.operator.distributions import (
     ALONE,
     DISTRIBUTIONS,
     FULL,
+    IGNORED,
     IN_RANGE,
     MASKS,
     MIXED_ROWS,
@@ -37,6 +38,7 @@ from warpsmith.lab.operator.related_values import (
     fill_integers,
     order_distinct,
     order_integers,
+    plant_ends,
     relate_input,
 )
 
@@ -126,8 +128,10 @@ class Inputs:
         self._generator.manual_seed(int.from_bytes(digest) >> 1)
 
     def _together(self, count: int, distribution: str | None, quick: bool) -> Iterator[dict[str, torch.Tensor]]:
+        import torch
+
         specs = self._definition.tensor_inputs
-        whole = distribution if distribution in (RELATED_INPUTS, IN_RANGE, FULL) else None
+        whole = distribution if distribution in (RELATED_INPUTS, IN_RANGE, FULL, IGNORED) else None
         distribution = None if whole else distribution
         alone = self._pick_input() if distribution in ALONE or self._masks_one(distribution) else None
         calls = self._captured.choose_calls(self._workload.axes, count, self._generator) if self._captured else []
@@ -143,6 +147,8 @@ class Inputs:
             self._equal_offsets(drawn)
         if whole == RELATED_INPUTS:
             self._relate(drawn)
+        for name, number in self._sentinels.items() if whole == IGNORED else ():
+            drawn[name] = [torch.full_like(tensor, number) for tensor in drawn[name]]
         for name in self._independent_integers if whole == FULL else ():
             drawn[name] = [fill_integers(tensor, self._generator) for tensor in drawn[name]]
         for name, limits in self._ranges.items() if whole == IN_RANGE else ():
@@ -161,13 +167,20 @@ class Inputs:
         """Draw a floating-point input that any values may stand in; None without one."""
         import torch
 
-        names = [
-            name
-            for name, spec in self._definition.tensor_inputs.items()
-            if is_floating(self._definition.dtype(spec, self._workload)) and spec.distribution in _REPLACEABLE
-        ]
+        names = [name for name, spec in self._definition.tensor_inputs.items() if self._holds_any_value(spec)]
         chosen = torch.randint(max(len(names), 1), (), generator=self._generator, device=self._device)
         return names[int(chosen)] if names else None
+
+    def _holds_any_value(self, spec: TensorSpec) -> bool:
+        """Return True for a floating-point input in whose place adversarial values may stand.
+
+        Those of an activation with a mean and a deviation have its scale; the narrowest types have no room for
+        them.
+        """
+        dtype = self._definition.dtype(spec, self._workload)
+        is_scaled = spec.distribution.startswith("normal:") and spec.role != "weight"
+        has_room = not dtype.startswith("float8")
+        return is_floating(dtype) and (spec.distribution in _REPLACEABLE or (is_scaled and has_room))
 
     def _relate(self, drawn: dict[str, Sequence[torch.Tensor]]) -> None:
         """Replace inputs by values of others, in random order: the first one of each type stays."""
@@ -298,7 +311,12 @@ class Inputs:
         """Return the further distributions that apply; none if the definition draws its own inputs."""
         if self._file.inputs is not None:
             return ()
-        whole = {RELATED_INPUTS: self._relatable, IN_RANGE: self._ranges, FULL: self._independent_integers}
+        whole = {
+            RELATED_INPUTS: self._relatable,
+            IN_RANGE: self._ranges,
+            FULL: self._independent_integers,
+            IGNORED: self._sentinels,
+        }
         return (*ADVERSARIAL, *(name for name, inputs in whole.items() if inputs))
 
     @property
@@ -385,6 +403,8 @@ class Inputs:
         name, factor, shift = self._parametric(name)
         if distribution in _AT_ANY_SCALE and spec.distribution.startswith("normal:"):
             name = distribution
+        if distribution is not None and self._holds_any_value(spec) and factor > 0:
+            name = distribution
         if name not in DISTRIBUTIONS:
             names = ", ".join((*DISTRIBUTIONS, *PARAMETRIC))
             raise BadDefinition(f"{self._file.path}: unknown distribution `{name}`; known: {names}.")
@@ -396,7 +416,9 @@ class Inputs:
             values = self._normal_parts(shape) if in_parts else self._normal(shape, drawn_type)
             values = shape_values(name, values, dtype, self._generator).contiguous()
             if (factor, shift) != (1.0, 0.0):
-                values = values * factor + shift
+                scaled = values * factor + shift
+                most = min(torch.finfo(kind).max for kind in (getattr(torch, dtype), scaled.dtype))
+                values = scaled.clamp(-most, most).where(values.isfinite(), scaled)
             return values.to(getattr(torch, dtype))
 
         if name in _INDEPENDENT and not in_parts and count > 1:
@@ -462,6 +484,8 @@ class Inputs:
                 drawn = order_distinct(drawn, numbers[0], self._generator)
             elif kind not in DEPENDENT_INTEGERS:
                 drawn = self._extreme_integers(drawn, None if texts_given else dtype)
+                if texts_given and kind == "integers":
+                    drawn = plant_ends(drawn, numbers[0], numbers[1] - 1, self._generator)
         return drawn.to(getattr(torch, dtype))
 
     def _extreme_integers(self, drawn: torch.Tensor, dtype: str | None) -> torch.Tensor:
@@ -483,10 +507,8 @@ class Inputs:
             else:
                 low, high = 0, min(self._definition.sizes(self._workload)[self._integer_range], end)
             drawn = torch.randint(low, max(high, 1), drawn.shape, **options)
-            if self._integer_range == ANY:  # by chance one of few integers of the type is an end of it
-                ends = torch.tensor([limits.min, limits.max], device=self._device)
-                places = torch.randint(drawn.numel(), (2,), **options)
-                drawn.view(-1)[places] = ends
+            if self._integer_range == ANY:
+                drawn = plant_ends(drawn, limits.min, limits.max, self._generator)
             if int(torch.randint(2, (), **options)):
                 return drawn
         return order_integers(drawn, self._generator)

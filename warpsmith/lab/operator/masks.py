@@ -19,7 +19,7 @@ MASK_FORMS = 8
 def mask_part(
     values: torch.Tensor, axis: int, generator: torch.Generator, mask: float = float("-inf")
 ) -> torch.Tensor:
-    """Put minus infinity, or another mask, in a part of each slice along an axis, in one form for all slices."""
+    """Put minus infinity, or another number, in a part of each slice along an axis, in one form for all slices."""
     import torch
 
     rows = values.movedim(axis, -1)

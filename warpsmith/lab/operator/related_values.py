@@ -68,6 +68,18 @@ def order_integers(drawn: torch.Tensor, generator: torch.Generator) -> torch.Ten
             return drawn.flatten()[places].view(drawn.shape)
 
 
+def plant_ends(drawn: torch.Tensor, least: int, most: int, generator: torch.Generator) -> torch.Tensor:
+    """Return integers, by chance with both ends of their range among them: few draws of a wide range meet one."""
+    import torch
+
+    options: dict[str, Any] = {"generator": generator, "device": drawn.device}
+    if not drawn.numel() or int(torch.randint(2, (), **options)):
+        return drawn
+    planted = drawn.clone().flatten()
+    planted[torch.randint(drawn.numel(), (2,), **options)] = torch.tensor([least, most], device=drawn.device)
+    return planted.view(drawn.shape)
+
+
 def fill_integers(drawn: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Return one integer everywhere: by chance the largest that was drawn, or the first."""
     import torch

@@ -92,7 +92,8 @@ def _holds(limits: tuple[float, float], value: float) -> bool:
 
 
 def vary_scalars(file: DefinitionFile, workload: Workload, chance: random.Random) -> Workload:
-    """Give each number another value of its range, by chance a limit of it; a switch is thrown by chance.
+    """Give each number another value of its range, by chance a limit of it, and by chance two of them the same; a
+    switch is thrown by chance.
 
     Integers of a definition that draws its own inputs stay unless it says what they are between, since they may
     belong to its axes.
@@ -111,7 +112,19 @@ def vary_scalars(file: DefinitionFile, workload: Workload, chance: random.Random
             varied[name] = min(max(round(special), int(least)), int(most))  # floats are too coarse for some
         else:
             varied[name] = _draw_between(least, most, chance)
+    if chance.random() < input_rules.ALIKE_NUMBERS:
+        _make_two_alike(file, varied, chance)
     return workload.model_copy(update={"scalars": {**workload.scalars, **varied}})
+
+
+def _make_two_alike(file: DefinitionFile, varied: dict[str, float | int | bool], chance: random.Random) -> None:
+    """Give a number the value of another one of its type, drawn by chance, if its range holds that."""
+    numbers = [name for name, value in varied.items() if not isinstance(value, bool)]
+    if len(numbers) < 2:
+        return
+    first, second = chance.sample(numbers, 2)
+    if type(varied[first]) is type(varied[second]) and _holds(file.definition.scalar_range(second), varied[first]):
+        varied[second] = varied[first]
 
 
 def _draw_special_number(least: float, most: float, chance: random.Random) -> float | None:

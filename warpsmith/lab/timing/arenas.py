@@ -16,7 +16,7 @@ from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.workers.arena import CONTIGUOUS, EXPANDED, STRIDED, Arena, Layout, TensorPlacement
 
 MIXED = "mixed"
-"""Layout of a call whose inputs have different ones."""
+"""Layout of a call each of whose inputs has one of its own."""
 
 _DENSE = ("transposed", "misaligned", EXPANDED)
 """Layouts that take no more memory than a contiguous one, so that the largest call has room for them."""
@@ -159,9 +159,9 @@ def lay_out_mix(
             name: inputs.add(
                 definition.shape(spec, workload),
                 definition.dtype(spec, workload),
-                _layout_of(file, spec, layout, index),
+                _layout_of(file, spec, layout, workload if widest else None),
             )
-            for index, (name, spec) in enumerate(definition.tensor_inputs.items())
+            for name, spec in definition.tensor_inputs.items()
         }
         slot_outputs = {
             name: outputs.add(definition.shape(spec, workload), definition.dtype(spec, workload))
@@ -188,14 +188,24 @@ def _as_json(placement: TensorPlacement) -> list[object]:
     return [placement.offset, list(placement.shape), placement.dtype, strides]
 
 
-def _layout_of(file: DefinitionFile, spec: TensorSpec, layout: str, index: int) -> str:
-    """Return the layout of one input; in a `mixed` call neighbours differ. Integers that fit each other are never
-    expanded."""
+def _layout_of(file: DefinitionFile, spec: TensorSpec, layout: str, widest_at: Workload | None) -> str:
+    """Return the layout of one input: in a `mixed` call one by chance, or the one that may take the most room at a
+    workload. Integers that fit each other are never expanded."""
     if spec.layout != "any":
         return CONTIGUOUS
-    fitting = _that_fit(file, STRIDED)
-    layout = fitting[index % len(fitting)] if layout == MIXED else layout
+    if layout == MIXED:
+        fitting = (CONTIGUOUS, *_that_fit(file, STRIDED))
+        layout = random.SystemRandom().choice(fitting)
+        if widest_at is not None:
+            layout = max(fitting, key=lambda each: _room_of(file.definition, spec, widest_at, each))
     return CONTIGUOUS if layout == EXPANDED and spec.fits_together else layout
+
+
+def _room_of(definition: Definition, spec: TensorSpec, workload: Workload, layout: str) -> int:
+    """Return the bytes that an input may take in a layout."""
+    alone = Layout(widest=True)
+    alone.add(definition.shape(spec, workload), definition.dtype(spec, workload), layout)
+    return alone.room
 
 
 def bytes_per_call(file: DefinitionFile, workload: Workload) -> int:

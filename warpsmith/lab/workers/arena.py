@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
+import itertools
 import mmap
 import os
 import random
@@ -43,16 +44,17 @@ EXPANDED = "expanded"
 STRIDED = ("padded", "transposed", "sliced", "misaligned", EXPANDED)
 """Further memory layouts of a tensor.
 
-`padded`: rows are farther apart than they are long. `transposed`: the last two axes are swapped in memory; of more
-axes, any are; lines may be padded, and sliced. `sliced`: each row uses every second, third or fourth element. A
-vector does so in all three. `misaligned`: it starts one element after an aligned address. `expanded`: all of an
-axis drawn by chance is one slice in memory, which may be sliced, and the other axes are in any order.
+`padded`: rows, planes or both are farther apart than they are long. `transposed`: the last two axes are swapped
+in memory; of more axes, any are; lines may be padded, and sliced. `sliced`: each row uses every second, third or
+fourth element. A vector does so in all three. `misaligned`: it starts one element after an aligned address.
+`expanded`: all of an axis drawn by chance is one slice in memory, which may be sliced, and the other axes are in
+any order.
 """
 
 DENSE = ("transposed", EXPANDED)
 """Layouts that may come without gaps, as they do where a tensor is large."""
 
-_DENSE_SHARE = _REORDERED_SHARE = 0.5
+_DENSE_SHARE = _REORDERED_SHARE = _GAP_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,7 @@ class Layout:
             padding, slicing = (padding, 1) if self._may_be_dense() else (min(self._paddings), slicing)
         if layout in DENSE and (prod(shape) > input_rules.GAP_ELEMENTS or self._may_be_dense()):
             padding, slicing = 0, 1
-        strides = _strides(shape, layout, padding, slicing)
+        strides = _strides(shape, layout, padding, slicing, widest=self._widest)
         placement = TensorPlacement(self.size + shift, shape, dtype, strides)
         room = placement.nbytes
         if self._widest and shape:
@@ -157,14 +159,17 @@ def _most_elements(shape: tuple[int, ...], layout: str, padding: int, slicing: i
     return prod(shape) * slicing if layout == EXPANDED else 0
 
 
-def _strides(shape: tuple[int, ...], layout: str, padding: int, slicing: int) -> tuple[int, ...] | None:
+def _strides(
+    shape: tuple[int, ...], layout: str, padding: int, slicing: int, *, widest: bool = False
+) -> tuple[int, ...] | None:
     """Return the strides of a layout; None if it is dense.
 
     Args:
         shape: sizes.
         layout: `CONTIGUOUS` or one of `STRIDED`.
-        padding: elements between the rows of `padded` ones.
+        padding: elements behind the slices of `padded` ones.
         slicing: step between the elements of `sliced` ones, of others that are sliced too, and of vectors.
+        widest: each axis of `padded` ones has a gap.
     """
     if layout not in (CONTIGUOUS, *STRIDED):
         raise ValueError(f"unknown layout `{layout}`; the layouts are: {', '.join((CONTIGUOUS, *STRIDED))}")
@@ -176,14 +181,21 @@ def _strides(shape: tuple[int, ...], layout: str, padding: int, slicing: int) ->
         return (max(slicing, 2),)
     if layout == "transposed":
         return _reordered_strides(shape, padding, slicing)
-    rows, cols = shape[-2:]
-    padding = padding if layout == "padded" else 0
-    row, last = (cols + padding, 1) if layout == "padded" else (slicing * cols, slicing)
-    strides, step = [last, row], rows * row + padding
-    for size in reversed(shape[:-2]):
+    step, gaps = (1, _draw_gaps(len(shape) - 1, padding, widest)) if layout == "padded" else (slicing, ())
+    strides = [step]
+    for size, gap in itertools.zip_longest(reversed(shape[1:]), gaps, fillvalue=0):
+        step = step * size + gap
         strides.append(step)
-        step = step * size + padding
     return tuple(reversed(strides))
+
+
+def _draw_gaps(count: int, padding: int, widest: bool) -> tuple[int, ...]:
+    """Draw which axes but the last have a gap behind each slice, the innermost one first: at least one has."""
+    chance = random.SystemRandom()
+    surely = chance.randrange(count)
+    return tuple(
+        padding if widest or axis == surely or chance.random() < _GAP_SHARE else 0 for axis in range(count)
+    )
 
 
 def _reordered_strides(shape: tuple[int, ...], padding: int, slicing: int) -> tuple[int, ...]:
