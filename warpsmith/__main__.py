@@ -10,14 +10,19 @@ import sys
 from contextlib import suppress
 from typing import NoReturn
 
+from warpsmith import collector
+
 
 def main() -> None:
     """Run `warpsmith`; exit codes are those of `warpsmith.errors`."""
     if sys.argv[1:2] == ["hook"] and len(sys.argv) == 3 and not sys.argv[2].startswith("-"):
         from warpsmith.hooks import run
 
-        sys.exit(run.run_hook(sys.argv[2], sys.stdin, sys.stdout))
-    from warpsmith import collector, termination
+        try:
+            sys.exit(run.run_hook(sys.argv[2], sys.stdin, sys.stdout))
+        finally:
+            collector.skip_last_collection()
+    from warpsmith import termination
 
     collector.collect_rarely()
     # Warpsmith uses no pydantic plugins, and the search for them reads the metadata of every installed package.

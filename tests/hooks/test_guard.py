@@ -8,6 +8,7 @@ import pytest
 
 from warpsmith.campaign import start
 from warpsmith.campaign.history import store
+from warpsmith.hooks import open_work
 
 OURS = "warpsmith:kernel-designer"
 
@@ -146,3 +147,15 @@ def test_an_event_that_does_not_read_is_no_objection(event, capsys):
 def test_a_broken_configuration_is_no_objection(at_work, write, project):
     (project.root / "warpsmith.toml").write_text("= broken")
     assert write("devlog/README.md") == "allow"
+
+
+def test_one_search_for_the_campaign_serves_all_writes(at_work, ask, monkeypatch):
+    """It reads the files of every campaign of the project."""
+    search, searches = open_work.current_campaign, []
+    monkeypatch.setattr(open_work, "current_campaign", lambda found: searches.append(found) or search(found))
+    counts = []
+    for command in ("rm a", "rm a b c", "rm -r .warpsmith/tmp a b"):
+        searches.clear()
+        assert ask("guard", tool_name="Bash", tool_input={"command": command}) == {}
+        counts.append(len(searches))
+    assert len(set(counts)) == 1, counts

@@ -7,6 +7,7 @@ from fnmatch import fnmatch
 from pathlib import Path, PurePath
 
 from warpsmith.hooks import open_work
+from warpsmith.hooks.open_work import CampaignView
 from warpsmith.project import Project
 
 LAB_FOLDERS = ("backups", "profiles", "programs", "redteam", "sessions", "tunings", "verdicts")
@@ -15,11 +16,11 @@ LAB_FOLDERS = ("backups", "profiles", "programs", "redteam", "sessions", "tuning
 _RECORD = "is a record or a page rendered from records; only `warpsmith` commands write it (`warpsmith next`)."
 
 
-def lab_file_reason(project: Project, path: Path) -> str:
-    """Return the reason why only the lab writes this file; empty if anyone may."""
+def lab_file_reason(project: Project, path: Path, current: CampaignView | None) -> str:
+    """Return the reason why only the lab writes this file during the current campaign; empty if anyone may."""
     if _is_repo_record(project, path):
         return _RECORD
-    if open_work.current_campaign(project) is None:
+    if current is None:
         return ""
     if path.is_relative_to(project.devlog) and not open_work.is_repository_source(project, path):
         return _RECORD
@@ -28,11 +29,13 @@ def lab_file_reason(project: Project, path: Path) -> str:
     if any(path.is_relative_to(folder) for folder in _lab_folders(project)):
         return "is the lab's own: a verdict, a measurement or a backup; only `warpsmith` commands write it."
     if path.is_relative_to(project.kernels):
-        return _kernel_reason(project, path)
+        return _kernel_reason(project, path, current)
     return ""
 
 
-def find_lab_file(project: Project, folder: Path, names: Sequence[str]) -> Path | None:
+def find_lab_file(
+    project: Project, folder: Path, names: Sequence[str], current: CampaignView | None
+) -> Path | None:
     """Find a file below a folder that only the lab writes; None if there is none.
 
     Args:
@@ -40,13 +43,16 @@ def find_lab_file(project: Project, folder: Path, names: Sequence[str]) -> Path 
         folder: a folder above such files, or one that holds them.
         names: patterns, one of which the file's name, a folder of it, or its path matches, and none with `!`
             before it; empty: all files.
+        current: the campaign that is worked on, if there is one.
     """
     for root in _protected_roots(project):
         base = root if root.is_relative_to(folder) else folder
         if not base.is_relative_to(root):
             continue
         for path in (base, *base.rglob("*")):
-            if path.is_file() and _matches(path.relative_to(folder), names) and lab_file_reason(project, path):
+            if not path.is_file() or not _matches(path.relative_to(folder), names):
+                continue
+            if lab_file_reason(project, path, current):
                 return path
     return None
 
@@ -80,7 +86,7 @@ def _is_repo_record(project: Project, path: Path) -> bool:
     return bool(name) and (project.devlog / "repo" / name / "campaign.json").is_file()
 
 
-def _kernel_reason(project: Project, path: Path) -> str:
+def _kernel_reason(project: Project, path: Path, current: CampaignView) -> str:
     """Return the reason why nobody writes this file of an operator; empty if anyone may."""
     op, *rest = (*path.relative_to(project.kernels).parts, "")[:-1] or ("",)
     campaigns = [campaign for campaign in open_work.campaign_views(project) if campaign.op == op]
@@ -95,6 +101,5 @@ def _kernel_reason(project: Project, path: Path) -> str:
     if "-".join(rest) in {version for campaign in campaigns for version in campaign.judged_versions()}:
         return "was judged, and records cite it; write the next version to a new file (`warpsmith next`)."
     if rest and not any(campaign.active for campaign in campaigns):
-        current = open_work.current_campaign(project)
-        return f"belongs to another campaign than {current.name if current else 'this one'}."
+        return f"belongs to another campaign than {current.name}."
     return ""

@@ -7,13 +7,16 @@ checks everything that counts again, and chains its records by hashes.
 from __future__ import annotations
 
 import errno
+import functools
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from warpsmith import project as projects
-from warpsmith.hooks import campaign_files, marks, open_work, reads, shell, trial_guard
+from warpsmith.hooks import campaign_files, marks, open_work, reads, trial_guard
 from warpsmith.hooks.event import Answer, HookEvent, permission_answer
-from warpsmith.hooks.shell import Write
+from warpsmith.hooks.open_work import CampaignView
+from warpsmith.hooks.write import Write
 from warpsmith.project import Project
 
 WRITING_TOOLS = {
@@ -24,6 +27,7 @@ WRITING_TOOLS = {
 }
 """Tools that write a file, each with the argument that names it."""
 
+_Current = Callable[[Project], CampaignView | None]
 _LAB = Path(projects.__file__).resolve().parent
 
 
@@ -32,6 +36,8 @@ def answer(event: HookEvent) -> Answer:
     if objection := reads.read_objection(event):
         return objection
     if event.tool == "Bash":
+        from warpsmith.hooks import shell
+
         command = event.argument("command")
         if shell.drives_campaign(command):
             marks.mark_session(projects.find_project(event.folder), event.session, "campaign")
@@ -43,8 +49,9 @@ def answer(event: HookEvent) -> Answer:
         writes = [Write(event.folder / Path(name).expanduser())] if name else []
     writes = [write for write in dict.fromkeys(writes) if _can_exist(write.path)]
     writes = [Write(write.path.resolve(), write.deep, write.names) for write in writes]
+    current = functools.cache(open_work.current_campaign)  # for this event
     for write in writes:
-        objection = _campaign_objection(event, write) or trial_guard.trial_objection(event, write.path)
+        objection = _campaign_objection(event, write, current) or trial_guard.trial_objection(event, write.path)
         if objection:
             return objection
     paths = [write.path for write in writes]
@@ -62,11 +69,12 @@ def _can_exist(path: Path) -> bool:
     return True
 
 
-def _campaign_objection(event: HookEvent, write: Write) -> Answer:
+def _campaign_objection(event: HookEvent, write: Write, current: _Current) -> Answer:
     """Object to writes that would spoil an active campaign; empty if there is none."""
     # The file's project, and the session's if the file is a folder above it.
     for project in {projects.find_project(write.path.parent), projects.find_project(event.folder)}:
-        objection = _project_objection(event, _resolved(project), write)
+        resolved = _resolved(project)
+        objection = _project_objection(event, resolved, write, current(resolved))
         if objection:
             return objection
     return {}
@@ -78,17 +86,17 @@ def _resolved(project: Project) -> Project:
     return replace(project, kernels=kernels, devlog=devlog, knowledge=knowledge)
 
 
-def _project_objection(event: HookEvent, project: Project, write: Write) -> Answer:
+def _project_objection(event: HookEvent, project: Project, write: Write, current: CampaignView | None) -> Answer:
     path, name = write.path, project.relative(write.path)
-    if reason := "" if write.names else campaign_files.lab_file_reason(project, path):
+    if reason := "" if write.names else campaign_files.lab_file_reason(project, path, current):
         return permission_answer("deny", f"{name} {reason}")
-    if write.deep and (inner := campaign_files.find_lab_file(project, path, write.names)):
+    if write.deep and (inner := campaign_files.find_lab_file(project, path, write.names, current)):
         return permission_answer(
             "deny",
             f"the command would write or remove {project.relative(inner)}, which only the lab does; name the files"
             " that you mean one by one.",
         )
-    if open_work.current_campaign(project) is None:
+    if current is None:
         return {}
     reason = _person_first_reason(project, path)
     return permission_answer("deny" if event.is_plugin_agent else "ask", f"{name} {reason}") if reason else {}

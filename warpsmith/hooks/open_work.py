@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from warpsmith import files
-from warpsmith.campaign.rounds.loop import LAST, LOOP
 from warpsmith.project import Project
 
 
@@ -67,6 +66,8 @@ class CampaignView:
     @property
     def phase(self) -> str:
         """Phase that is due in its round."""
+        from warpsmith.campaign.rounds.loop import LAST, LOOP
+
         baseline = not self.outcome.get("best")
         for step in LOOP:
             if step.name not in LAST and (step.baseline or not baseline) and not self._finished(step.name):
@@ -105,9 +106,9 @@ def campaign_views(project: Project) -> list[CampaignView]:
 
 def current_campaign(project: Project) -> CampaignView | None:
     """Return the campaign that is worked on: the environment's, else the active one that was changed last."""
-    active = [view for view in campaign_views(project) if view.active]
     name = os.environ.get("WARPSMITH_CAMPAIGN")
-    return next((view for view in active if view.name == name), active[0] if active and not name else None)
+    views = campaign_views(project)
+    return next((view for view in views if (not name or view.name == name) and view.active), None)
 
 
 def open_trials(project: Project) -> list[Path]:

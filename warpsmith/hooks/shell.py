@@ -6,13 +6,14 @@ import glob
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice, pairwise
 from pathlib import Path
 
 from warpsmith.hooks import git_writes, scripts
 from warpsmith.hooks.command_prefixes import bare_command, program_name
 from warpsmith.hooks.shell_syntax import UNKNOWN, SimpleCommand, parse_commands
+from warpsmith.hooks.write import Write
 
 CAMPAIGN_COMMANDS = {"start", "resume", "select", "plan", "evaluate", "learn"}
 """Subcommands of warpsmith with which a session drives a campaign."""
@@ -62,19 +63,6 @@ _SCRIPT_BYTES = 100_000
 _LANGUAGES = re.compile(r"(python|perl|ruby|node|php)[\d.]*")
 _MOST = 500
 """Most files that a pattern is expanded to."""
-
-
-@dataclass(frozen=True)
-class Write:
-    """A path that a command writes or removes."""
-
-    path: Path
-    """The path, absolute; a pattern that matches nothing stays as it is."""
-    deep: bool = False
-    """True if everything below a folder is written too."""
-    names: tuple[str, ...] = ()
-    """With `deep`: patterns, one of which the file's name or path matches, and none with `!` before it; empty: all
-    files."""
 
 
 def drives_campaign(command: str) -> bool:
