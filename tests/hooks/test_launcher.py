@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -154,34 +152,3 @@ def test_through_a_link(plugin, tmp_path):
         capture_output=True,
     )
     assert done.stdout == b"active next\n"
-
-
-def processor_seconds() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-@pytest.mark.parametrize("name", ["guard", "stop"])
-def test_a_hook_answers_in_150_ms(plugin, campaign, project, name):
-    """Of processor time, the best of several: a busy machine is not the hook's fault."""
-    event = {
-        "cwd": str(project.root),
-        "session_id": "s",
-        "tool_name": "Write",
-        "tool_input": {"file_path": "devlog/x"},
-    }
-    env = {**os.environ, "WARPSMITH_PYTHON": sys.executable}
-    env.pop("WARPSMITH_HOOKS", None)
-    taken = []
-    for _ in range(5):
-        began = processor_seconds()
-        done = subprocess.run(
-            [ROOT / "bin" / "warpsmith", "hook", name],
-            input=json.dumps(event),
-            env=env,
-            text=True,
-            capture_output=True,
-        )
-        taken.append(processor_seconds() - began)
-        assert ("deny" in done.stdout) == (name == "guard"), done.stderr
-    assert min(taken) < 0.15, taken
