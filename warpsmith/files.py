@@ -6,10 +6,8 @@ after each system call of a whole run.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +26,8 @@ LOCK_WAIT_SECONDS = 1.0
 
 def file_sha256(path: Path) -> str:
     """Return the hash of a file's content in hexadecimal."""
+    import hashlib
+
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -77,7 +77,7 @@ def publish_folder(files: dict[str, str | bytes], folder: Path) -> None:
             raise FileExistsError(f"{folder} exists already")
         os.rename(temporary, folder)  # noqa: PTH104
     except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
+        _remove_tree(temporary)
         raise
     sync_folder(folder.parent)
 
@@ -101,11 +101,11 @@ def replace_folder(contents: Mapping[str, bytes], folder: Path) -> None:
         if folder.is_dir():
             os.rename(folder, earlier)  # noqa: PTH104
         os.rename(temporary, folder)  # noqa: PTH104
-        shutil.rmtree(earlier, ignore_errors=True)
+        _remove_tree(earlier)
     except BaseException:
         if earlier.exists() and not folder.exists():
             os.rename(earlier, folder)  # noqa: PTH104
-        shutil.rmtree(temporary, ignore_errors=True)
+        _remove_tree(temporary)
         raise
     sync_folder(folder.parent)
 
@@ -142,7 +142,7 @@ def remove_folder(folder: Path) -> None:
     if folder.is_dir():
         doomed = temporary_path(folder)
         move_path(folder, doomed)
-        shutil.rmtree(doomed, ignore_errors=True)
+        _remove_tree(doomed)
 
 
 def sweep_unfinished(folder: Path) -> list[Path]:
@@ -154,10 +154,16 @@ def sweep_unfinished(folder: Path) -> list[Path]:
     strays = [path for path in paths if is_abandoned(path) or not has_owner_mark(path.name)]
     for stray in strays:
         if stray.is_dir() and not stray.is_symlink():
-            shutil.rmtree(stray, ignore_errors=True)
+            _remove_tree(stray)
         else:
             stray.unlink(missing_ok=True)
     return strays
+
+
+def _remove_tree(folder: Path) -> None:
+    import shutil  # hooks import this module at every tool use, and remove nothing
+
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def sync_folder(folder: Path) -> None:
@@ -170,7 +176,7 @@ def _remove_abandoned(folder: Path) -> None:
     """Remove what processes that died have left of `folder`; its parent may hold other people's files."""
     for stray in folder.parent.glob(f"{TEMPORARY_PREFIX}{folder.name}-*"):
         if is_abandoned(stray):
-            shutil.rmtree(stray, ignore_errors=True)
+            _remove_tree(stray)
 
 
 def temporary_path(path: Path) -> Path:

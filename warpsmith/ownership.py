@@ -7,10 +7,8 @@ with the same number. Only what a dead process of this user on this host has lef
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 import re
-import socket
 from contextlib import suppress
 from pathlib import Path
 
@@ -66,7 +64,7 @@ def _host() -> str:
     with suppress(OSError):
         space = str(Path("/proc/self/ns/pid").readlink())
     machine = _text("/etc/machine-id") or _boot()
-    return _digits(machine, socket.gethostname(), space) if machine and space else ""
+    return _digits(machine, os.uname().nodename, space) if machine and space else ""
 
 
 @functools.cache
@@ -81,4 +79,6 @@ def _text(path: str) -> str:
 
 
 def _digits(*parts: str) -> str:
+    import hashlib
+
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:_DIGITS]
