@@ -1,4 +1,4 @@
-"""Event that Claude Code sends to a hook, and the answers that a hook can give."""
+"""Event that Claude Code sends to a hook, the writes that it would do, and the answers that a hook can give."""
 
 from __future__ import annotations
 
@@ -64,6 +64,19 @@ class HookEvent:
     def _text(self, name: str) -> str:
         value = self.data.get(name)
         return value if isinstance(value, str) else ""
+
+
+@dataclass(frozen=True)
+class Write:
+    """A path that a command writes or removes."""
+
+    path: Path
+    """The path, absolute; a pattern that matches nothing stays as it is."""
+    deep: bool = False
+    """True if everything below a folder is written too."""
+    names: tuple[str, ...] = ()
+    """With `deep`: patterns, one of which the file's name or path matches, and none with `!` before it; empty: all
+    files."""
 
 
 def permission_answer(decision: Literal["allow", "deny", "ask"], reason: str) -> Answer:

@@ -14,9 +14,8 @@ from pathlib import Path
 
 from warpsmith import project as projects
 from warpsmith.hooks import campaign_files, marks, open_work, reads, trial_guard
-from warpsmith.hooks.event import Answer, HookEvent, permission_answer
+from warpsmith.hooks.event import Answer, HookEvent, Write, permission_answer
 from warpsmith.hooks.open_work import CampaignView
-from warpsmith.hooks.write import Write
 from warpsmith.project import Project
 
 WRITING_TOOLS = {

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from warpsmith.hooks import git_writes, scripts
 from warpsmith.hooks.command_prefixes import bare_command, program_name
+from warpsmith.hooks.event import Write
 from warpsmith.hooks.shell_syntax import UNKNOWN, SimpleCommand, parse_commands
-from warpsmith.hooks.write import Write
 
 CAMPAIGN_COMMANDS = {"start", "resume", "select", "plan", "evaluate", "learn"}
 """Subcommands of warpsmith with which a session drives a campaign."""
