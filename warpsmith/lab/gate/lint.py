@@ -6,7 +6,11 @@ import re
 
 from warpsmith.languages.base import Language
 
-_LAB_IMPORT = re.compile(r"^\s*(?:from|import)\s+(?:warpsmith|definition|kernels)\b.*$", re.MULTILINE)
+_LAB = r"(?:warpsmith|definition|kernels)\b"
+_LAB_IMPORT = re.compile(  # a statement, not a line of prose that begins with one of its words
+    rf"^\s*(?:from\s+{_LAB}(?:[\s\\]*\.[\s\\]*\w+)*[\s\\]+import\b|import\s+{_LAB}(?![ \t]+(?!as\b)\w)).*$",
+    re.MULTILINE,
+)
 _LOADER = re.compile(r"\b(?:dlopen|dlmopen|dlsym|dlvsym|PyRun_\w+|PyEval_\w+|PyImport_\w+)\b")
 _GRADER_FILE = re.compile(r"definition\.py|warpsmith_definition|record\.json|verdict\.json")
 
