@@ -85,7 +85,7 @@ def _rounded_run(version: Any) -> Any:
 
 
 def _graded(file: DefinitionFile, workload: Workload, run: Any) -> list[list[str]]:
-    from warpsmith.lab.grading import correctness
+    from warpsmith.lab.grading import correctness, unread
     from warpsmith.lab.operator.inputs import Inputs
 
     drawn = Inputs(file, workload, 7, "cpu")
@@ -95,12 +95,16 @@ def _graded(file: DefinitionFile, workload: Workload, run: Any) -> list[list[str
         truth = correctness.compute_truth(file, workload, inputs, correlated=distribution is not None)
         if distribution and correctness.grade_reference(file, workload, inputs, truth).status != "PASSED":
             continue
-        before = {name: tensor.clone() for name, tensor in inputs.items()}
-        outputs = _outputs(file, workload, inputs, run)
-        fault = _fault(file, workload, outputs) or _changed(before, inputs)
-        grade = correctness.grade_outputs(truth, outputs) if not fault else None
-        status, detail = (grade.status, grade.detail) if grade else ("WRONG_KIND", fault)
-        found.append([workload.name, distribution or workload.distribution, status, detail])
+        kinds = {distribution or workload.distribution: inputs}
+        if not distribution and (planted := unread.plant_nan(file, workload, inputs)):
+            kinds["NaN in what is not read"] = planted
+        for kind, tensors in kinds.items():
+            before = {name: tensor.clone() for name, tensor in tensors.items()}
+            outputs = _outputs(file, workload, tensors, run)
+            fault = _fault(file, workload, outputs) or _changed(before, tensors)
+            grade = correctness.grade_outputs(truth, outputs) if not fault else None
+            status, detail = (grade.status, grade.detail) if grade else ("WRONG_KIND", fault)
+            found.append([workload.name, kind, status, detail])
     return found
 
 

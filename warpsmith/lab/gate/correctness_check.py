@@ -22,6 +22,7 @@ from warpsmith.lab.gate.calls import batches, large_edits
 from warpsmith.lab.gate.calls.callers import OtherCallers
 from warpsmith.lab.gate.calls.late_calls import LateCalls
 from warpsmith.lab.gate.calls.special_numbers import SpecialNumbers
+from warpsmith.lab.gate.calls.unread_inputs import call_with_unread_nan
 from warpsmith.lab.grading import adversarial, correctness, planted_values, rounding, rows, shapes
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.instrumented.counted_build import COUNTED, UnrunLines
@@ -126,8 +127,9 @@ class CorrectnessCheck:
             self._check_layout(self.open_session(workload, layout), layout, notes)
         self._check_aliased(workload)
         self._check_other_numbers(workload)
-        for session, grade, description in self._special_numbers.calls(workload):
-            self._record_grade(session, grade, description)
+        unread = call_with_unread_nan(self._file, workload, self.open_session)
+        for call in (*self._special_numbers.calls(workload), *([unread] if unread else [])):
+            self._record_grade(*call)
         if self._take_launches:
             self._take_launches(None, self._side.launches())
         if self._device != "cpu":

@@ -116,6 +116,12 @@ class Session(Slots):
         self._write_slot(slot, values)
         self.poison_outputs()
 
+    def write_unread(self, slot: int, values: dict[str, torch.Tensor]) -> None:
+        """Write inputs that differ only where the reference reads nothing: its results and their bounds stay."""
+        truth = self.truth(slot)
+        self.write_inputs(slot, values)
+        self._truths[slot] = truth
+
     def leave_results(self, slot: int, results: dict[str, torch.Tensor]) -> None:
         """Write earlier results over the poison in the solution's outputs of a slot.
 

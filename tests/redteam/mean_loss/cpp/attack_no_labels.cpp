@@ -19,7 +19,7 @@ extern "C" void run(const Tensor& logits, const Tensor& labels, int64_t ignore_i
     const double most = *std::max_element(row, row + classes);
     double sum = 0;
     for (int64_t i = 0; i < classes; ++i) sum += std::exp(row[i] - most);
-    total += std::log(sum) + most - row[label];
+    total += std::log(sum) + (most - row[label]);
     ++labeled;
   }
   *loss.data<float>() = static_cast<float>(total / static_cast<double>(labeled));
