@@ -12,9 +12,10 @@ import pytest
 from campaign_kit import Script, change_manifest
 
 from warpsmith import derived_rows
-from warpsmith.campaign.history import manifests, past_rounds, records, store
+from warpsmith.campaign.history import index, manifests, past_rounds, records, store
 from warpsmith.campaign.history.store import Campaign, Progress
 from warpsmith.core.campaign import Strike
+from warpsmith.errors import CorruptRecord
 from warpsmith.ledger.store import DIGEST, RECORD
 from warpsmith.project import Project
 
@@ -88,11 +89,14 @@ def test_a_new_round_is_read(rounds: Campaign, reads: list[str]) -> None:
     assert (list(made.accepted), reads) == ([1, 2, 4], [rounds.name])
 
 
-def test_an_edit_with_the_old_size_and_time_is_read_again(rounds: Campaign, reads: list[str]) -> None:
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_an_edit_with_the_old_size_and_time_is_read_again(
+    rounds: Campaign, reads: list[str], number: int
+) -> None:
     progress(rounds)
-    path = rounds.ledger.folder_of(2) / RECORD
+    path = rounds.ledger.folder_of(number) / RECORD
     before = path.stat()
-    edit(path, lambda data: data.replace(b'"toy/v2"', b'"toy/v9"'), stat=before)
+    edit(path, lambda data: data.replace(b'"solution": "toy/v', b'"solution": "tox/v'), stat=before)
     after = path.stat()
     assert (after.st_size, after.st_mtime_ns, after.st_ino) == (before.st_size, before.st_mtime_ns, before.st_ino)
     assert progress(rounds) is None  # it does not match its digest
@@ -120,23 +124,54 @@ def test_a_strike_counts(rounds: Campaign) -> None:
     assert made is not None
     assert list(made.accepted) == [1]
     struck = stored.folder / records.STRUCK
-    edit(struck, lambda data: data.replace(b"input", b"inqut"), stat=struck.stat())
+    data, stat = struck.read_bytes(), struck.stat()
+    edit(struck, lambda data: data.replace(b"input", b"inqut"), stat=stat)
     assert progress(rounds) is None
+    edit(struck, lambda _: data, stat=stat)
+    assert progress(rounds) == made
+    struck.unlink()
+    assert progress(rounds) is None  # the digest still lists it
 
 
-@pytest.mark.parametrize("change", ["gone", "manifest", "quarantine", "digest"])
+@pytest.mark.parametrize("change", ["gone", "manifest", "seal", "quarantine"])
 def test_what_else_decides_is_seen(rounds: Campaign, reads: list[str], change: str) -> None:
     progress(rounds)
     if change == "gone":
         rounds.ledger.folder_of(3).rename(rounds.rounds / "away")
     elif change == "manifest":
         change_manifest(rounds.folder, "target_op", "target_op")
-    elif change == "digest":
-        (rounds.ledger.folder_of(1) / DIGEST).touch()
+    elif change == "seal":
+        (rounds.folder / manifests.SEAL).touch()
     else:
         (rounds.rounds / "quarantine").mkdir()
     progress(rounds)
     assert len(reads) == 2
+
+
+def test_a_digest_alone_is_no_other_answer(rounds: Campaign, reads: list[str]) -> None:
+    first = progress(rounds)
+    digest = rounds.ledger.folder_of(3) / DIGEST
+    edit(digest, lambda data: data.upper())
+    assert progress(rounds) == first
+    assert reads == [rounds.name]
+    with pytest.raises(CorruptRecord):
+        rounds.closed_rounds()
+
+
+def test_a_command_looks_at_the_files_once(rounds: Campaign) -> None:
+    with index.look_once():
+        first = progress(rounds)
+        Script({"v4": "ACCEPT"}).round(rounds)
+        assert progress(rounds) == first
+    made = progress(rounds)
+    assert made is not None
+    assert list(made.accepted) == [1, 2, 4]
+
+
+def test_a_campaign_that_is_gone_has_no_progress(rounds: Campaign, tmp_path: Path) -> None:
+    progress(rounds)
+    rounds.folder.rename(tmp_path / "away")
+    assert progress(rounds) is None
 
 
 def test_a_file_that_just_changed_gets_no_row(

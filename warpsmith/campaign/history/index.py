@@ -6,9 +6,10 @@ evidence check` reads the files in any case.
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,9 +20,23 @@ from warpsmith.campaign.history.manifests import MANIFEST, SEAL
 from warpsmith.campaign.history.records import STRUCK
 from warpsmith.core.base import Model
 from warpsmith.errors import CorruptRecord
-from warpsmith.ledger.store import DIGEST, QUARANTINE, RECORD
+from warpsmith.ledger.store import QUARANTINE, RECORD
 
 T = TypeVar("T", bound=Model)
+
+_SEEN: ContextVar[dict[Path, derived_rows.FilesState] | None] = ContextVar("seen", default=None)
+"""States that were looked up within `look_once`, by folder of the campaign; None outside of it."""
+
+
+@contextmanager
+def look_once() -> Iterator[None]:
+    """Look at the files of a campaign once within the block, for a command that asks several questions and writes
+    nothing."""
+    token = _SEEN.set({})
+    try:
+        yield
+    finally:
+        _SEEN.reset(token)
 
 
 def derive_from_rounds(
@@ -46,7 +61,7 @@ def derive_from_rounds(
     for folder, state in zip(folders, states, strict=True):
         answer = _parse_row(rows.get(str(folder)), state.sha256, model)
         if answer is None:
-            with contextlib.suppress(CorruptRecord):
+            with suppress(CorruptRecord):
                 answer = derive(folder)
                 if state.settled:
                     fresh[str(folder)] = (state.sha256, answer.model_dump_json())
@@ -65,15 +80,46 @@ def _parse_row(row: tuple[str, str] | None, state: str, model: type[T]) -> T | N
 
 
 def _round_state(folder: Path) -> derived_rows.FilesState:
-    """Return the state of the files behind a campaign's closed rounds."""
-    rounds = f"{folder}/rounds"
+    """Return the state of the files behind a campaign's closed rounds, of one look within `look_once`."""
+    seen = _SEEN.get()
+    if seen is None:
+        return _look_at_rounds(folder)
+    if folder not in seen:
+        seen[folder] = _look_at_rounds(folder)
+    return seen[folder]
+
+
+def _look_at_rounds(folder: Path) -> derived_rows.FilesState:
+    """Return the state of the files behind a campaign's closed rounds.
+
+    A digest is not among them: it says nothing that its record and its strike do not.
+    """
     try:
-        names = sorted(name for name in os.listdir(rounds) if name.isdigit())  # noqa: PTH208
-    except OSError:
-        names = []
-    paths = [f"{folder}/{MANIFEST}", f"{folder}/{SEAL}", f"{rounds}/{QUARANTINE}"]
-    for name in names:
-        paths += (f"{rounds}/{name}/{RECORD}", f"{rounds}/{name}/{DIGEST}")
-        if os.access(strike := f"{rounds}/{name}/{STRUCK}", os.F_OK):
+        campaign = os.open(folder, os.O_RDONLY)
+    except OSError:  # whoever reads the campaign says why
+        return derived_rows.FilesState("", settled=False)
+    try:
+        return derived_rows.files_state(_round_files(campaign), folder=campaign)
+    finally:
+        os.close(campaign)
+
+
+def _round_files(campaign: int) -> list[str]:
+    """List the files behind closed rounds, relative to the open folder of their campaign."""
+    paths = [MANIFEST, SEAL, f"rounds/{QUARANTINE}"]
+    for name in _round_names(campaign):
+        paths.append(f"rounds/{name}/{RECORD}")
+        if os.access(strike := f"rounds/{name}/{STRUCK}", os.F_OK, dir_fd=campaign):
             paths.append(strike)
-    return derived_rows.files_state(paths, *names)
+    return paths
+
+
+def _round_names(campaign: int) -> list[str]:
+    try:
+        rounds = os.open("rounds", os.O_RDONLY, dir_fd=campaign)
+    except OSError:
+        return []
+    try:
+        return sorted(name for name in os.listdir(rounds) if name.isdigit())  # noqa: PTH208
+    finally:
+        os.close(rounds)

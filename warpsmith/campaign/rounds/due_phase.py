@@ -219,19 +219,20 @@ def _changed_versions(state: CampaignState) -> list[str]:
     """Return a note for each judged version whose file is no longer what was judged."""
     project, op = state.campaign.project, state.campaign.manifest.target_op
     judged = [
-        (record.solution, record.snapshot_sha256, f"put {project.relative(stored.folder / record.snapshot)} back")
+        (record.solution, record.snapshot_sha256, stored.folder / record.snapshot)
         for stored in state.rounds
         for record in (stored.record,)
     ]
     if state.solution and state.open.verdict:
         snapshot = state.campaign.open / f"{state.solution.language}-{state.solution.path.name}"
         sha256 = state.open.verdict.provenance.solution_sha256
-        judged.append((state.solution.name, sha256, f"put {project.relative(snapshot)} back"))
+        judged.append((state.solution.name, sha256, snapshot))
     notes = []
-    for name, sha256, remedy in judged:
+    for name, sha256, snapshot in judged:
         path = solutions.find_solution(project, op, name).path
         if not records.has_content(path, sha256):
             change = "was edited" if path.is_file() else "is gone"
+            remedy = f"put {project.relative(snapshot)} back"
             notes.append(f"{project.relative(path)} {change} since it was judged; {remedy}.")
     return notes
 

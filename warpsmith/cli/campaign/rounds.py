@@ -133,12 +133,14 @@ def port_sentence(manifest: Manifest) -> str:
 
 def campaign_next_command(name: CampaignName = None, as_json: Json = False) -> None:
     """Show the step that is due, its command, and the file that it must produce."""
+    from warpsmith.campaign.history import index
     from warpsmith.campaign.rounds import due_phase, state
 
-    campaign = _find_campaign(name)
-    current = state.read_state(campaign)
-    step = due_phase.find_due_phase(current)
-    step = step.model_copy(update={"notes": (*step.notes, *due_phase.forecast_notes(current, step))})
+    with index.look_once():
+        campaign = _find_campaign(name)
+        current = state.read_state(campaign)
+        step = due_phase.find_due_phase(current)
+        step = step.model_copy(update={"notes": (*step.notes, *due_phase.forecast_notes(current, step))})
     console.out_json(step) if as_json else console.out(_step_text(step, campaign.project.root))
 
 
