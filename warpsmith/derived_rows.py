@@ -134,10 +134,10 @@ def files_state(paths: Sequence[str], *others: str, folder: int | None = None) -
         others: further inputs.
         folder: open folder that the paths are relative to: a short path takes less time than a long one.
     """
-    times, facts = [0], []
+    times, facts = [0], [0]
     for path in paths:
         try:
-            stat = os.stat(path, dir_fd=folder)  # noqa: PTH116
+            stat = os.stat(path, dir_fd=folder)
         except OSError:
             times += (0, 0)
             facts += (0, 0)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Final
 
-from warpsmith.campaign.history import forecast
+from warpsmith.campaign.history import forecast, past_rounds
 from warpsmith.campaign.history.past_rounds import PastRound
 from warpsmith.core.base import Model
 
@@ -133,7 +133,8 @@ def _replay_campaign(own: Sequence[PastRound], rounds: Sequence[PastRound], mini
         others = [past for past in rounds if past.campaign != due.campaign and past.closed <= due.opened]
         before = own[:index]
         last = before[-1] if before else forecast.last_of_line(due.line, due.objective, others)
-        gain = forecast.forecast_gain(due.gap, last.share if last else None, [*others, *before]).gain
+        past = past_rounds.total_rounds([*others, *before])
+        gain = forecast.forecast_gain(due.gap, last.share if last else None, past).gain
         if gain < minimum_gain:
             stop, expected = index, gain
             break

@@ -9,7 +9,7 @@ from campaign_kit import OP, Script, evaluation, plan
 
 from warpsmith.campaign import start
 from warpsmith.campaign.history import forecast, stopping, store
-from warpsmith.campaign.history.past_rounds import PastRound
+from warpsmith.campaign.history.past_rounds import PastRound, total_rounds
 from warpsmith.campaign.rounds import due_phase, evaluate, state
 from warpsmith.campaign.rounds.strike import strike_round
 from warpsmith.core.campaign import Strike
@@ -29,7 +29,7 @@ def past(number: int = 2, measured: float = 0.1, gap: float = 0.5, **changes: ob
 
 
 def test_without_any_round_a_tenth_of_the_gap_is_expected() -> None:
-    found = forecast.forecast_gain(0.5, None, [])
+    found = forecast.forecast_gain(0.5, None, total_rounds([]))
     assert found.gain == pytest.approx(expm1(0.05))
     assert (found.minutes, found.usd) == (None, None)
     assert found.gain_per("minute") is None
@@ -37,7 +37,7 @@ def test_without_any_round_a_tenth_of_the_gap_is_expected() -> None:
 
 def test_the_last_round_weighs_ten_times_the_mean() -> None:
     rounds = [past(2, 0.1), past(3, 0.0)]
-    found = forecast.forecast_gain(0.4, rounds[-1].share, rounds)
+    found = forecast.forecast_gain(0.4, rounds[-1].share, total_rounds(rounds))
     mean = (10 * 0.1 + 0.2 + 0.0) / 12
     assert found.mean_share == pytest.approx(mean)
     assert found.gain == pytest.approx(expm1(0.4 * 0.1 * mean / 1.1))
@@ -46,14 +46,16 @@ def test_the_last_round_weighs_ten_times_the_mean() -> None:
 
 def test_return_by_the_median_cost_of_its_own_rounds() -> None:
     own = [past(4, usd=2.0), past(8, usd=4.0), past(9, usd=None)]
-    found = forecast.forecast_gain(0.5, 0.2, [past(50), *own], own)
+    found = forecast.forecast_gain(0.5, 0.2, total_rounds([past(50), *own]), own)
     assert (found.minutes, found.usd) == (8, 3)
     assert found.gain_per("minute") == pytest.approx(found.gain / 8)
     assert found.gain_per("usd") == pytest.approx(found.gain / 3)
     assert "at 8 min a round" in found.text
     assert "at $3.00 a round" in found.text
     quick = [past(2, opened="2026-11-21 10:02")]
-    assert forecast.forecast_gain(0.5, 0.2, quick, quick).minutes == 1, "records have it to the minute"
+    assert forecast.forecast_gain(0.5, 0.2, total_rounds(quick), quick).minutes == 1, (
+        "records have it to the minute"
+    )
 
 
 def test_the_last_round_of_a_line() -> None:
@@ -86,7 +88,7 @@ def test_a_minimum_by_dollar_has_no_default() -> None:
 def test_stop_by_round_or_by_the_cost_that_is_known(campaign: store.Campaign, unit, minimum, stops) -> None:
     manifest = campaign.manifest.model_copy(update={"minimum_gain": minimum, "minimum_gain_per": unit})
     own = [past(3, 0.0), past(4, 0.0)]
-    found = forecast.forecast_gain(0.5, 0.0, own, own)
+    found = forecast.forecast_gain(0.5, 0.0, total_rounds(own), own)
     assert found.gain == pytest.approx(0.0038, abs=2e-4)
     assert (found.stop_reason(manifest) is not None) is stops
 

@@ -105,3 +105,12 @@ def test_a_campaign_with_a_corrupt_record_is_left_out(played: store.Campaign) ->
     assert len(past_rounds.read_past_rounds(played.project)) == 3
     (played.rounds / "002" / "record.json").write_text("{")
     assert {past.campaign for past in past_rounds.read_past_rounds(played.project)} == {other.name}
+
+
+def test_totals_are_those_of_the_rounds(played: store.Campaign) -> None:
+    other = start.start_campaign(played.project, OP, "cpu", "toy", max_iterations=2)
+    Script({f"v{number}": "ACCEPT" for number in range(1, 9)}).run(other)
+    rounds, totals = past_rounds.read_past_rounds(played.project), past_rounds.read_past_totals(played.project)
+    assert (totals.rounds, totals.accepted) == (3, 2)
+    assert totals.shares == pytest.approx(sum(past.share for past in rounds))
+    assert [(past.campaign, past.round) for past in totals.last] == [(played.name, 3), (other.name, 2)]

@@ -90,9 +90,7 @@ def test_a_new_round_is_read(rounds: Campaign, reads: list[str]) -> None:
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
-def test_an_edit_with_the_old_size_and_time_is_read_again(
-    rounds: Campaign, reads: list[str], number: int
-) -> None:
+def test_an_edit_with_the_old_size_and_time_is_read_again(rounds: Campaign, reads: list[str], number: int) -> None:
     progress(rounds)
     path = rounds.ledger.folder_of(number) / RECORD
     before = path.stat()
@@ -248,8 +246,10 @@ def test_writers_at_once_lose_nothing(rounds: Campaign, monkeypatch: pytest.Monk
 def test_past_rounds_are_the_same_from_the_index(rounds: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
     first = past_rounds.read_past_rounds(rounds.project)
     assert [past.round for past in first if past.campaign == rounds.name] == [2, 3]
+    totals = past_rounds.read_past_totals(rounds.project)
     monkeypatch.setattr(past_rounds, "list_past_rounds", lambda *_: [])
     assert past_rounds.read_past_rounds(rounds.project) == first
+    assert past_rounds.read_past_totals(rounds.project) == totals
 
 
 def test_a_bad_manifest_has_no_progress(rounds: Campaign, project: Project) -> None:

@@ -7,12 +7,12 @@ back; a round that came out slower seldom precedes a gain. `warpsmith stop-repla
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import exp, expm1, fsum
+from math import exp, expm1
 from statistics import median
 from typing import Final
 
 from warpsmith.campaign.history import past_rounds
-from warpsmith.campaign.history.past_rounds import PastRound
+from warpsmith.campaign.history.past_rounds import PastRound, PastTotals
 from warpsmith.campaign.history.store import Campaign
 from warpsmith.core.base import Model
 from warpsmith.core.campaign import GainUnit, Manifest, Objective, RoundRecord
@@ -106,25 +106,24 @@ def default_minimum_gain(minimum: float | None, max_iterations: int | None, unit
 
 
 def forecast_gain(
-    gap: float, last_share: float | None, rounds: Sequence[PastRound], own: Sequence[PastRound] = ()
+    gap: float, last_share: float | None, past: PastTotals, own: Sequence[PastRound] = ()
 ) -> Forecast:
     """Forecast the gain of another round.
 
     Args:
         gap: distance of the best version from the limit.
         last_share: share of the gap that the last round measured; None before the first of its line.
-        rounds: all rounds that are closed, of every campaign.
+        past: totals of all rounds that are closed, of every campaign.
         own: the campaign's rounds among them, for the cost of a round.
     """
-    shares = fsum([START_SHARE * START_ROUNDS, *(past.share for past in rounds)])
-    minutes = [past.minutes for past in own]
-    dollars = [past.usd for past in own if past.usd is not None]
+    minutes = [each.minutes for each in own]
+    dollars = [each.usd for each in own if each.usd is not None]
     return Forecast(
         gap=gap,
         last_share=last_share,
-        mean_share=shares / (START_ROUNDS + len(rounds)),
-        rounds=len(rounds),
-        accepted=sum(past.accepted for past in rounds),
+        mean_share=(START_SHARE * START_ROUNDS + past.shares) / (START_ROUNDS + past.rounds),
+        rounds=past.rounds,
+        accepted=past.accepted,
         minutes=max(1.0, median(minutes)) if minutes else None,  # records have it to the minute
         usd=median(dollars) if dollars else None,
     )
@@ -156,12 +155,12 @@ def forecast_round(
     best = verdict if verdict and verdict.decision.verdict.accepted else before
     if best is None:
         return None
-    rounds = past_rounds.read_past_rounds(campaign.project)
+    past = past_rounds.read_past_totals(campaign.project)
     own = past_rounds.list_past_rounds(manifest, records)
     line = past_rounds.version_line(manifest, best.language)
-    last = own[-1] if own else last_of_line(line, manifest.objective, rounds)
+    last = own[-1] if own else last_of_line(line, manifest.objective, past.last)
     last_share = last.share if last else None
     if verdict and before:
         measured = past_rounds.measured_gain(verdict)
         last_share = past_rounds.gap_share(measured, past_rounds.limit_gap(before, names))
-    return forecast_gain(past_rounds.limit_gap(best, names), last_share, rounds, own)
+    return forecast_gain(past_rounds.limit_gap(best, names), last_share, past, own)

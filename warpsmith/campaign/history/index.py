@@ -81,12 +81,12 @@ def _parse_row(row: tuple[str, str] | None, state: str, model: type[T]) -> T | N
 
 def _round_state(folder: Path) -> derived_rows.FilesState:
     """Return the state of the files behind a campaign's closed rounds, of one look within `look_once`."""
-    seen = _SEEN.get()
-    if seen is None:
+    states = _SEEN.get()
+    if states is None:
         return _look_at_rounds(folder)
-    if folder not in seen:
-        seen[folder] = _look_at_rounds(folder)
-    return seen[folder]
+    if folder not in states:
+        states[folder] = _look_at_rounds(folder)
+    return states[folder]
 
 
 def _look_at_rounds(folder: Path) -> derived_rows.FilesState:

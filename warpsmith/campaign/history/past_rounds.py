@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from math import fsum, log
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import Field
 
@@ -17,6 +18,8 @@ from warpsmith.core.campaign import Manifest, Objective, RoundRecord
 from warpsmith.core.evaluation import BEST, Evaluation
 from warpsmith.core.spend import Spent
 from warpsmith.project import Project
+
+T = TypeVar("T", bound=Model)
 
 
 class PastRound(Model):
@@ -65,6 +68,32 @@ class CampaignPast(Model):
 
     rounds: tuple[PastRound, ...]
     """The rounds that were judged against a best version, in order."""
+
+
+class PastTotals(Model):
+    """Totals that a forecast takes from past rounds, of one campaign or of many."""
+
+    rounds: int
+    """Number of the rounds."""
+    shares: float
+    """Sum of their shares of the gap."""
+    accepted: int
+    """Number of those whose version joined the lineage and was not struck."""
+    last: tuple[PastRound, ...]
+    """The last round of each campaign and line."""
+
+
+def total_rounds(rounds: Sequence[PastRound]) -> PastTotals:
+    """Return the totals of rounds."""
+    last = {
+        (past.campaign, past.line): past for past in sorted(rounds, key=lambda past: (past.closed, past.round))
+    }
+    return PastTotals(
+        rounds=len(rounds),
+        shares=fsum(past.share for past in rounds),
+        accepted=sum(past.accepted for past in rounds),
+        last=tuple(last.values()),
+    )
 
 
 def gap_share(measured: float, gap: float) -> float:
@@ -143,14 +172,29 @@ def read_past_rounds(project: Project) -> list[PastRound]:
 
     A campaign with a corrupt record is left out; its own commands report it.
     """
-    shipped = projects.shipped_project()
-    rounds: list[PastRound] = []
+    return [
+        past for campaign in _derive_pasts(project, "past", CampaignPast, _read_past) for past in campaign.rounds
+    ]
+
+
+def read_past_totals(project: Project) -> PastTotals:
+    """Return the totals of the rounds of `read_past_rounds`, which take less time than the rounds."""
+    totals = _derive_pasts(project, "past totals", PastTotals, lambda *of: total_rounds(_read_past(*of).rounds))
+    return PastTotals(
+        rounds=sum(each.rounds for each in totals),
+        shares=fsum(each.shares for each in totals),
+        accepted=sum(each.accepted for each in totals),
+        last=tuple(past for each in totals for past in each.last),
+    )
+
+
+def _derive_pasts(project: Project, kind: str, model: type[T], derive: Callable[[Project, Path], T]) -> list[T]:
+    """Return what `derive` gives for each campaign of the project and of those that ship, from the index."""
+    shipped, derived = projects.shipped_project(), []
     for source in (project,) if project.devlog == shipped.devlog else (project, shipped):
         folders = manifests.campaign_folders(source)
-        derive = partial(_read_past, source)
-        pasts = index.derive_from_rounds(source.root, folders, "past", CampaignPast, derive)
-        rounds += (past for campaign_past in pasts if campaign_past for past in campaign_past.rounds)
-    return rounds
+        derived += index.derive_from_rounds(source.root, folders, kind, model, partial(derive, source))
+    return [each for each in derived if each is not None]
 
 
 def _read_past(project: Project, folder: Path) -> CampaignPast:
