@@ -11,6 +11,7 @@ the record before it, so an edit of an old record shows even if its digest was r
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -331,5 +332,8 @@ def write_model(path: Path, model: Model) -> None:
 
 
 def _folder_numbers(folder: Path, pattern: str) -> list[int]:
-    names = [path.name for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
+    if not folder.is_dir():
+        return []
+    with os.scandir(folder) as entries:  # which knows folders without a look at each
+        names = [entry.name for entry in entries if entry.is_dir()]
     return sorted({int(match[1]) for name in names if (match := re.fullmatch(pattern, name))})

@@ -96,14 +96,18 @@ def judged_file(stored: StoredRound, versions: Path) -> Path:
         MissingInput: there is no snapshot, and the version's file has changed or is gone.
     """
     record = stored.record
-    snapshot = stored.folder / record.snapshot
-    version = (versions / record.solution).with_suffix(snapshot.suffix)
-    for path in (snapshot, version):
+    version = version_file(record, versions)
+    for path in (stored.folder / record.snapshot, version):
         if has_content(path, record.snapshot_sha256):
             return path
     raise MissingInput(
         f"{version} is not the file that round {record.round} judged; restore it, for example from git."
     )
+
+
+def version_file(record: RoundRecord, versions: Path) -> Path:
+    """Return the file of a round's version, which may have changed since; `versions` is `<kernels>/<op>`."""
+    return (versions / record.solution).with_suffix(Path(record.snapshot).suffix)
 
 
 def write_strike(stored: StoredRound, strike: Strike) -> None:

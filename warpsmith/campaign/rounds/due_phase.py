@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from pydantic import Field
 
 from warpsmith import languages
@@ -132,21 +130,20 @@ def _designed(state: CampaignState) -> bool:
 
 def _texts(state: CampaignState) -> dict[str, str]:
     campaign = state.campaign
-    project, op = campaign.project, campaign.manifest.target_op
-    best = solutions.find_solution(project, op, state.best_name) if state.best_name else None
-    definition = project.relative(project.definition_path(op))
+    project, best = campaign.project, state.best_name or ""
+    definition = project.relative(project.definition_path(campaign.manifest.target_op))
     return {
         "campaign": campaign.name,
         "folder": project.relative(campaign.folder),
         "open": project.relative(campaign.open),
         "record": project.relative(campaign.rounds / f"{state.number:03d}" / "record.json"),
-        "best": best.name if best else "",
-        "best_path": project.relative(best.path) if best else "",
+        "best": best,
+        "best_path": _best_path(state),
         "solution_path": project.relative(state.solution.path) if state.solution else "",
-        "design_needs": f"the plan, and {best.name}" if best else f"the definition, {definition}",
+        "design_needs": f"the plan, and {best}" if best else f"the definition, {definition}",
         "stop": state.stop or "",
         **(_PORT_NEEDS if campaign.manifest.port else _NEEDS),
-        "raced": "the rounds" if campaign.manifest.port else f"the final race of {best.name if best else ''}",
+        "raced": "the rounds" if campaign.manifest.port else f"the final race of {best}",
     }
 
 
@@ -186,13 +183,13 @@ def _notes(state: CampaignState, name: str) -> list[str]:
     if name == "lesson" and state.campaign.manifest.port:
         notes.append("UNTIMED says nothing of speed: claim no gain by it, and refute no entry.")
     if name in ("selection", "plan") and state.campaign.manifest.port:
-        path, target = state.campaign.project.relative(_best_path(state)), state.campaign.manifest.target
+        path, target = _best_path(state), state.campaign.manifest.target
         notes.append(
             f"A port campaign: nothing is profiled or timed; `warpsmith assembly {path} --target {target}` shows"
             " the machine code."
         )
     elif name == "selection" and state.open.profile is None:
-        path = state.campaign.project.relative(_best_path(state))
+        path = _best_path(state)
         notes.append(
             "The best version was profiled after its verdict, and that profile stands; `warpsmith profile"
             f" {path} --campaign {state.campaign.name}` prints it again."
@@ -217,19 +214,19 @@ def _notes(state: CampaignState, name: str) -> list[str]:
 
 def _changed_versions(state: CampaignState) -> list[str]:
     """Return a note for each judged version whose file is no longer what was judged."""
-    project, op = state.campaign.project, state.campaign.manifest.target_op
+    project = state.campaign.project
+    versions = project.kernels / state.campaign.manifest.target_op
     judged = [
-        (record.solution, record.snapshot_sha256, stored.folder / record.snapshot)
+        (records.version_file(record, versions), record.snapshot_sha256, stored.folder / record.snapshot)
         for stored in state.rounds
         for record in (stored.record,)
     ]
     if state.solution and state.open.verdict:
         snapshot = state.campaign.open / f"{state.solution.language}-{state.solution.path.name}"
         sha256 = state.open.verdict.provenance.solution_sha256
-        judged.append((state.solution.name, sha256, snapshot))
+        judged.append((state.solution.path, sha256, snapshot))
     notes = []
-    for name, sha256, snapshot in judged:
-        path = solutions.find_solution(project, op, name).path
+    for path, sha256, snapshot in judged:
         if not records.has_content(path, sha256):
             change = "was edited" if path.is_file() else "is gone"
             remedy = f"put {project.relative(snapshot)} back"
@@ -262,9 +259,11 @@ def _cure_slowness(state: CampaignState) -> str:
     return "judge again; if that repeats, the best version's own time is taken again first"
 
 
-def _best_path(state: CampaignState) -> Path:
-    op = state.campaign.manifest.target_op
-    return solutions.find_solution(state.campaign.project, op, state.best_name or "").path
+def _best_path(state: CampaignState) -> str:
+    """Return the path of the best version as records give it; empty if there is none."""
+    project, best = state.campaign.project, state.best
+    versions = project.kernels / state.campaign.manifest.target_op
+    return project.relative(records.version_file(best, versions)) if best else ""
 
 
 def _tips(state: CampaignState) -> list[str]:
