@@ -146,10 +146,12 @@ def campaign_next_command(name: CampaignName = None, as_json: Json = False) -> N
 
 def status_command(name: CampaignName = None, as_json: Json = False) -> None:
     """Show the state of a campaign: its best version, its rounds, and the phase that is due."""
+    from warpsmith.campaign.history import index
     from warpsmith.campaign.rounds import state
     from warpsmith.campaign.status import campaign_status
 
-    summary = campaign_status(state.read_state(_find_campaign(name)))
+    with index.look_once():
+        summary = campaign_status(state.read_state(_find_campaign(name)))
     console.out_json(summary) if as_json else _print_status(summary)
 
 
