@@ -96,8 +96,8 @@ def _graded(file: DefinitionFile, workload: Workload, run: Any) -> list[list[str
         if distribution and correctness.grade_reference(file, workload, inputs, truth).status != "PASSED":
             continue
         kinds = {distribution or workload.distribution: inputs}
-        if not distribution and (planted := unread.plant_nan(file, workload, inputs)):
-            kinds["NaN in what is not read"] = planted
+        if not distribution and (planted := unread.plant_unwritten(file, workload, inputs, drawn.draw())):
+            kinds["NaN and infinities in what is not read"] = planted
         for kind, tensors in kinds.items():
             before = {name: tensor.clone() for name, tensor in tensors.items()}
             outputs = _outputs(file, workload, tensors, run)

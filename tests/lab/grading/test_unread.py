@@ -6,7 +6,7 @@ import pytest
 import torch
 from lab_samples import SQUARE
 
-from warpsmith.lab.grading.unread import plant_nan
+from warpsmith.lab.grading.unread import plant_unwritten
 
 FRAMES = SQUARE.replace("return x * x", "BODY")
 
@@ -14,12 +14,14 @@ FRAMES = SQUARE.replace("return x * x", "BODY")
 def plant(workshop, body, dtype="float32"):
     file = workshop.load("square", FRAMES.replace("BODY", body))
     workload = file.definition.workloads[0]
-    inputs = {"x": torch.rand(workload.axes["n"], generator=torch.Generator().manual_seed(1)).add(0.1)}
+    inputs, others = (
+        {"x": torch.randn(workload.axes["n"], generator=torch.Generator().manual_seed(seed))} for seed in (1, 2)
+    )
     inputs["x"] = inputs["x"].to(getattr(torch, dtype))
-    return inputs["x"], plant_nan(file, workload, inputs)
+    return inputs["x"], plant_unwritten(file, workload, inputs, others)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float8_e4m3fn"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "float8_e4m3fn"])
 @pytest.mark.parametrize(
     "body",
     [
@@ -30,10 +32,12 @@ def plant(workshop, body, dtype="float32"):
 )
 def test_what_is_not_read_holds_nan(workshop, body, dtype):
     before, planted = plant(workshop, body, dtype)
-    values = planted["x"].float()
-    assert torch.equal(values[:7], before.float()[:7])
-    assert bool(values[7:].isnan().all())
-    assert not bool(before.float().isnan().any())
+    values = planted["x"].double()
+    assert torch.equal(values[:7], before.double()[:7])
+    assert not bool((values[7:].abs() < 448).any())  # of a float8 the largest number stands for infinity
+    assert bool(values.isnan().any())
+    assert bool(before.double().isfinite().all())
+    assert not before.requires_grad
 
 
 @pytest.mark.parametrize(
@@ -44,6 +48,8 @@ def test_what_is_not_read_holds_nan(workshop, body, dtype):
         "return x * (torch.arange(x.numel()) < 7)",  # multiplies them by zero
         "return torch.ones_like(x) * int((x > 0.5).sum())",
         "return x.sort().values[:7].repeat(x.numel())[: x.numel()]",
+        "return x.where(x > 0, 0) * x.where(x > 0, 0)",  # other values say otherwise
+        "raise ValueError(x)",
     ],
 )
 def test_a_reference_that_reads_all_gets_none(workshop, body):

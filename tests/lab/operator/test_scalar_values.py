@@ -146,3 +146,15 @@ def test_a_number_and_an_integer_are_never_made_alike(workshop):
     drawn = [vary_scalars(file, file.definition.workloads[0], Random(seed)).scalars for seed in range(100)]
     assert all(type(each["a"]) is float for each in drawn)
     assert all(type(each["b"]) is int for each in drawn)
+
+
+def test_numbers_are_not_made_alike_where_the_reference_is_infinite_then(workshop):
+    """Some are by chance, as two limits are."""
+
+    def count_alike(name, text):
+        file = workshop.load(name, text.replace("square", name))
+        drawn = [vary_scalars(file, file.definition.workloads[0], Random(seed)).scalars for seed in range(400)]
+        return sum(each["a"] == each["b"] for each in drawn)
+
+    assert count_alike("quotient", FACTORS.replace("return x * x", "return x / (a - b)")) < 25
+    assert count_alike("product", FACTORS) > 35

@@ -22,7 +22,7 @@ from warpsmith.lab.gate.calls import batches, large_edits
 from warpsmith.lab.gate.calls.callers import OtherCallers
 from warpsmith.lab.gate.calls.late_calls import LateCalls
 from warpsmith.lab.gate.calls.special_numbers import SpecialNumbers
-from warpsmith.lab.gate.calls.unread_inputs import call_with_unread_nan
+from warpsmith.lab.gate.calls.unread_inputs import call_beside_unwritten
 from warpsmith.lab.grading import adversarial, correctness, planted_values, rounding, rows, shapes
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.instrumented.counted_build import COUNTED, UnrunLines
@@ -127,8 +127,9 @@ class CorrectnessCheck:
             self._check_layout(self.open_session(workload, layout), layout, notes)
         self._check_aliased(workload)
         self._check_other_numbers(workload)
-        unread = call_with_unread_nan(self._file, workload, self.open_session)
-        for call in (*self._special_numbers.calls(workload), *([unread] if unread else [])):
+        for session, grade, description in self._special_numbers.calls(workload):
+            self._record_grade(session, grade, description)
+        if call := call_beside_unwritten(self._file, workload, self.open_session):
             self._record_grade(*call)
         if self._take_launches:
             self._take_launches(None, self._side.launches())
@@ -199,16 +200,17 @@ class CorrectnessCheck:
             if axis is None:
                 notes.append(f"{workload.name} skipped: its reference takes too long, and has no rows to sample")
                 return False
-        sampled = rows.sample_rows(workload.axes[axis], elements) if axis else ()
-        share = len(sampled) / workload.axes[axis] if axis else 1.0
+        definition = self._file.definition
+        promised = definition.constraints or (self._file.inputs and not definition.drawn_along)
+        promised = promised or kind == shapes.FAR
+        share = 1.0
+        if axis is not None and not promised:  # else the whole reference is tried once
+            share = len(rows.sample_rows(workload.axes[axis], elements)) / workload.axes[axis]
         if kind in (shapes.GUIDED, shapes.FAR) and (reason := self._describe_slowness(workload, share)):
             notes.append(f"{workload.name} skipped: {reason}")
             return False
         layout = random.SystemRandom().choice(list_dense_layouts(self._file))
         session = self.open_session(workload, layout)
-        definition = self._file.definition
-        promised = definition.constraints or (self._file.inputs and not definition.drawn_along)
-        promised = promised or kind == shapes.FAR
         if promised and not self._reference_computes(session):
             notes.append(f"{workload.name} skipped: the reference cannot compute it")
             return False
@@ -426,16 +428,18 @@ class CorrectnessCheck:
         return grade
 
     def _check_adversarial(self, session: Session, notes: list[str], layout: str = "contiguous") -> None:
-        """Grade a session's further distributions, or one by chance in another layout; a note names those at which
-        the reference misses its bound."""
+        """Grade a session's further distributions, or in another layout the first of a few by chance that can be
+        graded; a note names those at which the reference misses its bound."""
         has_results = any(value.numel() for value in session.truth(0).values.values())
-        most, where = (None, "") if layout == "contiguous" else (1, f", {layout}")
-        for distribution in self._adversarial(session, most) if has_results else ():
-            grade = self._grade_distribution(session, distribution)
+        is_plain = layout == "contiguous"
+        for distribution in self._adversarial(session, None if is_plain else gate_rules.DRAW_TRIES):
+            grade = self._grade_distribution(session, distribution) if has_results else None
             if grade is None:
                 continue
             if grade.status is Status.PASSED or session.grade_reference().status is Status.PASSED:
-                self._record_grade(session, grade, f"{distribution} inputs{where}")
+                self._record_grade(session, grade, f"{distribution} inputs{'' if is_plain else f', {layout}'}")
+                if not is_plain:
+                    break
             else:
                 name = session.workload.name
                 notes.append(f"{name}: {distribution} left out, the reference itself misses the bound there")

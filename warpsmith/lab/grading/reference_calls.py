@@ -27,7 +27,7 @@ def run_wide(
     wide: dict[str, torch.Tensor],
 ) -> dict[str, Any]:
     """Call a function of the definition in float64 throughout."""
-    with warnings.catch_warnings(), _float64_mode()():
+    with warnings.catch_warnings(), float64_mode()():
         warnings.simplefilter("ignore", UserWarning)  # of nothing to take a mean of, where an axis is empty
         result = call_function(file, function, workload, wide)
         return {name: t.double() if t.is_floating_point() else t for name, t in result.items()}
@@ -63,7 +63,7 @@ def call_function(
 
 
 @functools.cache
-def _float64_mode() -> Any:  # noqa: ANN401 - a class of torch, which is imported late
+def float64_mode() -> Any:  # noqa: ANN401 - a class of torch, which is imported late
     """Return the context in which conversions to a narrower floating type inside a reference stay float64."""
     import torch
     from torch.overrides import TorchFunctionMode

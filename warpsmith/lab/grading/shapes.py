@@ -394,7 +394,7 @@ def _round_sizes(small: Workload, longest: Sizes, step: int, chance: random.Rand
 
 def _round_down(size: int) -> int:
     """Return the largest multiple of the largest step of `ROUND_SIZES` up to a size; that size below all steps."""
-    step = max((step for step in input_rules.ROUND_SIZES if step <= size), default=size)
+    step = max((step for step in input_rules.ROUND_SIZES if step <= size), default=max(size, 1))
     return size // step * step
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import inf, nan
 from typing import TYPE_CHECKING
 
 from warpsmith.core.definition import Workload
 from warpsmith.errors import BadDefinition
-from warpsmith.lab.grading.reference_calls import call_arguments, run_wide
+from warpsmith.lab.grading.reference_calls import call_arguments, float64_mode, run_wide
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.tensor_bytes import select_bytes
 
@@ -16,68 +18,107 @@ if TYPE_CHECKING:
 Tensors = dict[str, "torch.Tensor"]
 """Inputs of a call by name."""
 
+_UNWRITTEN = (nan, nan, inf, -inf)
+"""Numbers that memory may hold, each with the same chance."""
 
-def plant_nan(file: DefinitionFile, workload: Workload, inputs: Tensors) -> Tensors | None:
-    """Return the inputs with NaN where the reference reads nothing; None if it reads all, or that cannot be told.
 
-    Elements without a derivative are candidates. Some that a maximum or an order reads have none either, so the
-    reference must give the same results beside NaN and both ends of the type, in all candidates or those of one
-    input.
+def plant_unwritten(file: DefinitionFile, workload: Workload, inputs: Tensors, others: Tensors) -> Tensors | None:
+    """Return the inputs with NaN and infinities where the reference reads nothing; None if it reads all, or that
+    cannot be told.
+
+    Only integers, such as lengths, say what is not read: there is no derivative by such elements either where the
+    floating-point and boolean inputs have other values. Some that a maximum or an order reads have none, so the
+    reference must give the same results beside NaN and both ends of the type.
+
+    Args:
+        file: the definition.
+        workload: the workload.
+        inputs: inputs of a call.
+        others: another draw of them.
     """
 
-    masks = {name: mask for name, mask in _underived(file, inputs, workload).items() if bool(mask.any())}
-    if not masks:
+    values = {name: others[name] if _is_value(each) else each for name, each in inputs.items()}
+    first, second = (_find_underived(file, workload, tensors) for tensors in (inputs, values))
+    masks = {name: mask & second[name] for name, mask in first.items() if name in second}
+    masks = {name: mask for name, mask in masks.items() if bool(mask.any())}
+    expected = _run_reference(file, workload, inputs) if masks else None
+    if expected is None:
         return None
-    expected = _results(file, workload, inputs)
+    fills: tuple[Callable[[torch.finfo], float], ...] = (
+        lambda _: nan, lambda limits: limits.max, lambda limits: limits.min,
+    )  # fmt: skip
     for names in (list(masks), *([name] for name in masks if len(masks) > 1)):
         chosen = {name: masks[name] for name in names}
-        if expected and all(
-            _are_equal(_results(file, workload, _fill(inputs, chosen, end)), expected)
-            for end in ("max", "min", None)
-        ):
-            return _fill(inputs, chosen, None)
+        planted = _fill_by_chance(inputs, chosen)
+        trials = [*(_fill(inputs, chosen, number) for number in fills), planted]
+        if all(_are_equal(_run_reference(file, workload, trial), expected) for trial in trials):
+            return planted
     return None
 
 
-def _fill(inputs: Tensors, masks: Tensors, end: str | None) -> Tensors:
-    """Return the inputs with an end of their type in some places, `max` or `min`, or NaN."""
+def _is_value(tensor: torch.Tensor) -> bool:
     import torch
 
-    filled = dict(inputs)
-    for name, mask in masks.items():
-        dtype = inputs[name].dtype
-        number = getattr(torch.finfo(dtype), end) if end else torch.nan
-        filled[name] = select_bytes(
-            mask, torch.full(mask.shape, number, device=mask.device).to(dtype), inputs[name]
-        )
-    return filled
+    return tensor.is_floating_point() or tensor.dtype == torch.bool
 
 
-def _underived(file: DefinitionFile, inputs: Tensors, workload: Workload) -> Tensors:
+def _find_underived(file: DefinitionFile, workload: Workload, inputs: Tensors) -> Tensors:
     """Return which elements of each floating-point input no result has a derivative by; nothing of a call without
     derivatives."""
     import torch
 
-    with torch.enable_grad():
-        leaves = {
-            name: value.double().requires_grad_() for name, value in inputs.items() if value.is_floating_point()
-        }
-        try:
+    leaves = {
+        name: value.detach().double().clone().requires_grad_()
+        for name, value in inputs.items()
+        if value.is_floating_point()
+    }
+    try:
+        with torch.enable_grad(), float64_mode()():
             results = file.outputs(file.reference(*call_arguments(file, workload, inputs | leaves)))
-            derivable = [value for value in results.values() if value.requires_grad]
             total = sum(  # weights by chance: a sum of softmax, say, has no derivative
-                (value * torch.rand_like(value)).masked_fill(~value.isfinite(), 0).sum() for value in derivable
+                (value.double() * torch.rand(value.shape, device=value.device, dtype=torch.float64))
+                .masked_fill(~value.isfinite(), 0)
+                .sum()
+                for value in results.values()
+                if value.requires_grad
             )
             derivatives = torch.autograd.grad(total, list(leaves.values()), allow_unused=True)
-        except Exception:  # whatever a reference does that has none
-            return {}
+    except Exception:  # whatever a reference does that has none
+        return {}
     return {
-        name: torch.ones_like(inputs[name], dtype=torch.bool) if each is None else each == 0
+        name: torch.ones_like(leaves[name], dtype=torch.bool) if each is None else each == 0
         for name, each in zip(leaves, derivatives, strict=True)
     }
 
 
-def _results(file: DefinitionFile, workload: Workload, inputs: Tensors) -> Tensors | None:
+def _fill(inputs: Tensors, masks: Tensors, number: Callable[[torch.finfo], float]) -> Tensors:
+    """Return the inputs with a number, which may be an end of their type, in some places."""
+    import torch
+
+    full = {
+        name: torch.full(
+            mask.shape, number(torch.finfo(inputs[name].dtype)), device=mask.device, dtype=torch.float64
+        )
+        for name, mask in masks.items()
+    }
+    return inputs | {
+        name: select_bytes(mask, full[name].to(inputs[name].dtype), inputs[name]) for name, mask in masks.items()
+    }
+
+
+def _fill_by_chance(inputs: Tensors, masks: Tensors) -> Tensors:
+    """Return the inputs with NaN and infinities by chance in some places."""
+    import torch
+
+    planted = dict(inputs)
+    for name, mask in masks.items():
+        numbers = torch.tensor(_UNWRITTEN, device=mask.device)
+        drawn = numbers[torch.randint(len(numbers), mask.shape, device=mask.device)]
+        planted[name] = select_bytes(mask, drawn.to(inputs[name].dtype), inputs[name])
+    return planted
+
+
+def _run_reference(file: DefinitionFile, workload: Workload, inputs: Tensors) -> Tensors | None:
     wide = {name: value.double() if value.is_floating_point() else value for name, value in inputs.items()}
     try:
         return run_wide(file, file.reference, workload, wide)

@@ -381,7 +381,7 @@ class Inputs:
             return None
         spec = self._definition.tensor_inputs[name]
         dtype = self._definition.dtype(spec, self._workload)
-        if distribution is not None and is_floating(dtype) and spec.distribution in _REPLACEABLE:
+        if distribution is not None and self._holds_any_value(spec):
             return None
         shape = self._definition.shape(spec, self._workload)
         return self._captured.draw_input(name, shape, dtype, calls, self._generator)

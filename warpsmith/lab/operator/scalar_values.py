@@ -6,11 +6,15 @@ import itertools
 import math
 import random
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from warpsmith.core.definition import Workload
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
+from warpsmith.lab.operator.inputs import Inputs
+
+if TYPE_CHECKING:
+    import torch
 
 _EVEN = 0.5
 
@@ -118,13 +122,34 @@ def vary_scalars(file: DefinitionFile, workload: Workload, chance: random.Random
 
 
 def _make_two_alike(file: DefinitionFile, varied: dict[str, float | int | bool], chance: random.Random) -> None:
-    """Give a number the value of another one of its type, drawn by chance, if its range holds that."""
+    """Give a number the value of another one of its type, drawn by chance, if its range holds that and results are
+    as finite then as they are with the usual numbers: honest versions differ where one divides by nothing."""
     numbers = [name for name, value in varied.items() if not isinstance(value, bool)]
     if len(numbers) < 2:
         return
     first, second = chance.sample(numbers, 2)
     if type(varied[first]) is type(varied[second]) and _holds(file.definition.scalar_range(second), varied[first]):
-        varied[second] = varied[first]
+        alike = {**varied, second: varied[first]}
+        if _stays_finite(file, alike):
+            varied[second] = varied[first]
+
+
+def _stays_finite(file: DefinitionFile, scalars: Scalars) -> bool:
+    """Return True if the reference's results are finite where they are with the usual numbers, at the smallest
+    workload."""
+    smallest = min(file.definition.workloads, key=file.definition.elements)
+    tensors = Inputs(file, smallest, 1, "cpu").draw()
+    usual = file.definition.scalars(smallest)
+
+    def compute(numbers: Scalars) -> dict[str, torch.Tensor]:
+        results = file.reference(*(tensors.get(name, numbers.get(name)) for name in file.definition.inputs))
+        return {name: value.double().isfinite() for name, value in file.outputs(results).items()}
+
+    try:
+        expected, values = compute(usual), compute({**usual, **scalars})
+    except Exception:  # a reference may refuse such numbers
+        return False
+    return all(bool((values[name] | ~expected[name]).all()) for name in expected)
 
 
 def _draw_special_number(least: float, most: float, chance: random.Random) -> float | None:
