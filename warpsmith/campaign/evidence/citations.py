@@ -36,17 +36,14 @@ class CitingPage:
     """True if the lab renders the page from records."""
 
 
-def citing_pages(project: Project) -> list[CitingPage]:
-    """List the README, the changes, the documentation and the devlog, in order of path."""
+def citing_pages(project: Project) -> Iterator[CitingPage]:
+    """Yield the README, the changes, the documentation and the devlog, in order of path; a project has thousands."""
     folders = (project.root / "docs", project.knowledge, project.devlog)
     paths = {path for folder in folders for path in folder.rglob("*.md")}
     paths |= {path for name in ("README.md", "CHANGES.md") if (path := project.root / name).is_file()}
-    return [
-        CitingPage(
-            path, _own_text(project, path, path.read_text(errors="replace")), path.is_relative_to(project.devlog)
-        )
-        for path in sorted(paths)
-    ]
+    for path in sorted(paths):
+        text = _own_text(project, path, path.read_text(errors="replace"))
+        yield CitingPage(path, text, path.is_relative_to(project.devlog))
 
 
 def cited_files(project: Project, page: CitingPage) -> list[Path]:

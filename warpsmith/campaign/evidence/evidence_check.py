@@ -60,9 +60,8 @@ def check_evidence(
     stale += stale_maps
     stale += _ledger_faults(project, checks, ledgers)
     stale += _outdated_pages(project, rendered)
-    pages = citations.citing_pages(project)
     count = 0
-    for page in pages:
+    for page in citations.citing_pages(project):
         targets = citations.cited_files(project, page)
         count += len(targets)
         stale += citations.find_stale_citations(project, page, targets, doubtful)
