@@ -37,7 +37,7 @@ class CitingPage:
 
 
 def citing_pages(project: Project) -> Iterator[CitingPage]:
-    """Yield the README, the changes, the documentation and the devlog, in order of path; a project has thousands."""
+    """Yield the README, the changes, the documentation and the devlog by path: a project has thousands."""
     folders = (project.root / "docs", project.knowledge, project.devlog)
     paths = {path for folder in folders for path in folder.rglob("*.md")}
     paths |= {path for name in ("README.md", "CHANGES.md") if (path := project.root / name).is_file()}
