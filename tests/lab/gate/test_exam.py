@@ -142,9 +142,9 @@ def test_operations_say_how_a_call_grows(check_of, monkeypatch):
     monkeypatch.setattr(input_rules, "CALL_SECONDS", 100.0)
     one, (_, large) = check_of(kernel(HONEST))
     far = large.model_copy(update={"name": "far-n-large"})
-    assert one._describe_slowness(far) == ""
+    assert one._describe_slowness(far, 1.0) == ""
     steep, _ = check_of(kernel(HONEST), SQUARE.replace('flops="n"', 'flops="n ** 2"'))
-    assert "would take about" in steep._describe_slowness(far)
+    assert "would take about" in steep._describe_slowness(far, 1.0)
 
 
 def test_what_larger_sizes_left_in_a_workspace_shows(check_of):
@@ -163,7 +163,7 @@ def test_layouts_that_callers_may_use_are_all_graded_at_odd_shapes_and_one_at_ot
       float v = x[i * x_.stride(0) + j * x_.stride(1)]; y[i * 40 + j] = v * v; }"""
     one, (odd, small, _) = check_of(kernel(strided), ROWS)
     one.check_workload(small, [])
-    assert len(one.grades["small"]) == 4 + 2
+    assert len(one.grades["small"]) in (4 + 2, 4 + 2 + 1)  # one is adversarial, if it can be graded
     one.check_workload(odd, [])
     assert len(one.grades["odd"]) >= 2 * 4 + 8  # four layouts, and the adversarial distributions
     flat, (odd, small, _) = check_of(kernel(HONEST.replace("i < n", "i < 40 * n")), ROWS)
