@@ -13,7 +13,7 @@ extern "C" void run(const Tensor& logits, const Tensor& target, Tensor& out) {
     float top = -INFINITY, total = 0;
     for (int64_t i = 0; i < cols; ++i) top = std::max(top, in[i]);
     for (int64_t i = 0; i < cols; ++i) total += std::exp(in[i] - top);
-    loss += top + std::log(total) - in[label[row]];
+    loss += (top - in[label[row]]) + std::log(total);  // large numbers cancel before the small one is added
   }
   *out.data<float>() = static_cast<float>(loss / rows);
 }
