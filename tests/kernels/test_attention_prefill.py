@@ -11,7 +11,7 @@ import torch
 from kernel_copies import copy_with
 
 from warpsmith.core.evaluation import Resources
-from warpsmith.lab.grading import correctness, reference_calls
+from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator import definition_file, peers
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.languages.triton import compile as triton_compile
@@ -61,7 +61,7 @@ def graded(workload, distribution=None, **settings):
     inputs = Inputs(FILE, workload, 5, "cpu").draw(distribution)
     inputs["lengths"][0] = workload.axes["tokens"]
     truth = correctness.compute_truth(FILE, workload, inputs, correlated=distribution is not None)
-    outputs = FILE.outputs(by_tiles(*reference_calls.call_arguments(FILE, workload, inputs), **settings))
+    outputs = FILE.outputs(by_tiles(*FILE.arguments(workload, inputs), **settings))
     return correctness.grade_outputs(truth, outputs).status
 
 
@@ -102,7 +102,7 @@ def test_the_reference_is_sdpa_without_cap_and_sink():
 
 
 def test_chunks_change_nothing(monkeypatch):
-    arguments = reference_calls.call_arguments(FILE, RAGGED, Inputs(FILE, RAGGED, 3, "cpu").draw())
+    arguments = FILE.arguments(RAGGED, Inputs(FILE, RAGGED, 3, "cpu").draw())
     expected = FILE.reference(*arguments)
     monkeypatch.setitem(FILE.reference.__globals__, "CHUNK", 1000)
     torch.testing.assert_close(FILE.reference(*arguments), expected)
@@ -125,7 +125,7 @@ def test_floors():
 def test_flex_attention_computes_the_same(monkeypatch):
     monkeypatch.setattr(torch, "compile", lambda function, **_: function)
     workload = RAGGED.model_copy(update={"dtype": "float32", "axes": {**RAGGED.axes, "tokens": 128}})
-    arguments = reference_calls.call_arguments(FILE, workload, Inputs(FILE, workload, 5, "cpu").draw())
+    arguments = FILE.arguments(workload, Inputs(FILE, workload, 5, "cpu").draw())
     y = peers.get_peer(FILE, "flex").run(*arguments)
     assert y.is_contiguous()
     torch.testing.assert_close(y, FILE.reference(*arguments), atol=1e-5, rtol=1e-4)

@@ -13,7 +13,7 @@ import torch
 from kernel_copies import copy_with
 
 from warpsmith.core.evaluation import Resources
-from warpsmith.lab.grading import correctness, near, reference_calls
+from warpsmith.lab.grading import correctness, near
 from warpsmith.lab.operator import definition_file, peers
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.languages.cuda import compile as cuda_compile
@@ -59,7 +59,7 @@ def graded(workload, distribution=None, **faults):
     inputs = Inputs(FILE, workload, 5, "cpu").draw(distribution)
     inputs["targets"][:4] = torch.tensor([-100, 0, workload.axes["cols"] - 2, -1])
     truth = correctness.compute_truth(FILE, workload, inputs, correlated=distribution is not None)
-    outputs = FILE.outputs(by_parts(*reference_calls.call_arguments(FILE, workload, inputs), **faults))
+    outputs = FILE.outputs(by_parts(*FILE.arguments(workload, inputs), **faults))
     return correctness.grade_outputs(truth, outputs).status
 
 
@@ -157,7 +157,7 @@ def test_peers_are_called_as_they_wish(peer, module, function, monkeypatch):
     inputs = Inputs(FILE, workload, 5, "cpu").draw()
     inputs["targets"][:2] = torch.tensor([-3, -1])
     truth = near.widen_bounds(FILE, workload, inputs, correctness.compute_truth(FILE, workload, inputs))
-    result = peers.get_peer(FILE, peer).run(*reference_calls.call_arguments(FILE, workload, inputs))
+    result = peers.get_peer(FILE, peer).run(*FILE.arguments(workload, inputs))
     assert correctness.grade_outputs(truth, FILE.outputs(result)).status == "PASSED"
 
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from warpsmith.core.evaluation import Resources
-from warpsmith.lab.grading import correctness, reference_calls
+from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator import definition_file, peers
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.languages.shared.python_file import execute_file
@@ -79,7 +79,7 @@ def drawn(workload, distribution=None):
 def graded(run, workload, distribution=None, **settings):
     inputs = drawn(workload, distribution)
     truth = correctness.compute_truth(FILE, workload, inputs, correlated=distribution is not None)
-    outputs = FILE.outputs(run(*reference_calls.call_arguments(FILE, workload, inputs), **settings))
+    outputs = FILE.outputs(run(*FILE.arguments(workload, inputs), **settings))
     return correctness.grade_outputs(truth, outputs)
 
 

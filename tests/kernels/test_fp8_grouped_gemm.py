@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from warpsmith.core.evaluation import Resources
-from warpsmith.lab.grading import correctness, reference_calls
+from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator import definition_file, peers
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.languages.cuda import compile as cuda_compile
@@ -63,7 +63,7 @@ def test_what_is_wrong_fails(workload, wrong):
         return  # it has one block of scales
     inputs = drawn(workload)
     truth = correctness.compute_truth(FILE, workload, inputs)
-    outputs = FILE.outputs(promoted(*reference_calls.call_arguments(FILE, workload, inputs), **wrong))
+    outputs = FILE.outputs(promoted(*FILE.arguments(workload, inputs), **wrong))
     status = correctness.grade_outputs(truth, outputs).status
     assert status == ("INCORRECT_NUMERICAL" if wrong else "PASSED")
 

@@ -10,7 +10,7 @@ import torch
 
 from warpsmith import languages
 from warpsmith.lab import peer_libraries as called
-from warpsmith.lab.grading import correctness, near, reference_calls
+from warpsmith.lab.grading import correctness, near
 from warpsmith.lab.operator import definition_file, peer_libraries, peers
 from warpsmith.lab.operator.inputs import Inputs
 
@@ -100,9 +100,7 @@ def drawn(workload, distribution=None):
 
 def graded(run, inputs, workload, correlated=False):
     truth = correctness.compute_truth(FILE, workload, inputs, correlated=correlated)
-    return correctness.grade_outputs(
-        truth, FILE.outputs(run(*reference_calls.call_arguments(FILE, workload, inputs)))
-    )
+    return correctness.grade_outputs(truth, FILE.outputs(run(*FILE.arguments(workload, inputs))))
 
 
 @pytest.mark.parametrize("run", [honest, by_group, by_bytes])
@@ -134,7 +132,7 @@ def test_what_is_wrong_fails(wrong):
 def test_rounded_weights_are_near_and_wrong_ones_are_not():
     inputs = drawn(PLAIN)
     wide = near.widen_bounds(FILE, PLAIN, inputs, correctness.compute_truth(FILE, PLAIN, inputs))
-    arguments = reference_calls.call_arguments(FILE, PLAIN, inputs)
+    arguments = FILE.arguments(PLAIN, inputs)
     statuses = [
         correctness.grade_outputs(wide, FILE.outputs(run(*arguments))).status
         for run in (rounds_weights, centres_at_eight)

@@ -12,7 +12,7 @@ from kernel_copies import copy_with
 
 from warpsmith.core.evaluation import Resources
 from warpsmith.lab import peer_libraries
-from warpsmith.lab.grading import correctness, reference_calls
+from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator import definition_file, peers
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.languages.cuda import compile as cuda_compile
@@ -56,7 +56,7 @@ def graded(workload, distribution=None, **settings):
     inputs = Inputs(FILE, workload, 5, "cpu").draw(distribution)
     inputs["lengths"][0] = workload.axes["context"] - 1
     truth = correctness.compute_truth(FILE, workload, inputs, correlated=distribution is not None)
-    outputs = FILE.outputs(by_parts(*reference_calls.call_arguments(FILE, workload, inputs), **settings))
+    outputs = FILE.outputs(by_parts(*FILE.arguments(workload, inputs), **settings))
     return correctness.grade_outputs(truth, outputs).status
 
 
@@ -110,7 +110,7 @@ def test_flashmla_gets_pages_of_64_tokens(monkeypatch):
     stand_in = type("", (), {"dense_decode_fwd": staticmethod(decode)})
     monkeypatch.setattr(peer_libraries, "vllm", lambda _: stand_in)
     workload = SHORT.model_copy(update={"axes": {**SHORT.axes, "context": 128, "least": 90}})
-    arguments = reference_calls.call_arguments(FILE, workload, Inputs(FILE, workload, 5, "cpu").draw())
+    arguments = FILE.arguments(workload, Inputs(FILE, workload, 5, "cpu").draw())
     run = peers.get_peer(FILE, "flashmla").run
     torch.testing.assert_close(run(*arguments), FILE.reference(*arguments))
     with pytest.raises(NotImplementedError, match="whole pages"):

@@ -12,7 +12,7 @@ import torch
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Status
 from warpsmith.lab.gate.calls.probes import Probes
-from warpsmith.lab.grading import correctness, reference_calls
+from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator import definition_file, peer_libraries, peers
 from warpsmith.lab.operator.inputs import Inputs
 
@@ -29,7 +29,7 @@ def named(name: str) -> Workload:
 def called(workload: Workload, seed: int = 3) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
     """Drawn inputs, and what the reference gives for them in its own precision."""
     drawn = Inputs(FILE, workload, seed, "cpu").draw()
-    return drawn, FILE.outputs(FILE.reference(*reference_calls.call_arguments(FILE, workload, drawn)))
+    return drawn, FILE.outputs(FILE.reference(*FILE.arguments(workload, drawn)))
 
 
 @pytest.mark.parametrize("workload", ODD, ids=lambda workload: workload.name)

@@ -18,7 +18,7 @@ from judged import rolled_back
 from warpsmith.core.definition import Workload
 from warpsmith.errors import MachineLacks
 from warpsmith.files import file_sha256
-from warpsmith.lab.grading import correctness, reference_calls
+from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.languages.cutedsl.language import LANGUAGE
@@ -79,7 +79,7 @@ def test_it_is_right_and_writes_each_element_once(path, tokens, groups, dtype, m
         truth = correctness.compute_truth(file, workload, inputs, correlated=distribution is not None)
         before = {name: tensor.clone() for name, tensor in inputs.items()}
         with stand_in(monkeypatch):
-            outputs = file.outputs(execute_file(path).run(*reference_calls.call_arguments(file, workload, inputs)))
+            outputs = file.outputs(execute_file(path).run(*file.arguments(workload, inputs)))
         grade = correctness.grade_outputs(truth, outputs)
         assert grade.status == "PASSED", f"{distribution}: {grade.detail}"
         assert all(torch.equal(tensor, inputs[name]) for name, tensor in before.items())
@@ -101,9 +101,7 @@ def test_stages_are_filled_again(path, tokens, groups, monkeypatch):
         _, held, _ = module.fitted(4, groups) if hasattr(module, "fitted") else (0, groups, 0)
         stage = (8 if hasattr(module, "fitted") else 2) * 128 * held * 4
         module.RING, module.BESIDE = 2 * stage, 1
-        grade = correctness.grade_outputs(
-            truth, file.outputs(module.run(*reference_calls.call_arguments(file, workload, inputs)))
-        )
+        grade = correctness.grade_outputs(truth, file.outputs(module.run(*file.arguments(workload, inputs))))
     assert grade.status == "PASSED", grade.detail
 
 
@@ -112,8 +110,8 @@ def test_what_is_no_number_stays_in_its_row_and_group(path, monkeypatch):
     inputs = Inputs(file, workload, 7, "cpu").draw(None)
     inputs["x"][1, 130] = math.nan
     with stand_in(monkeypatch):
-        found = file.outputs(execute_file(path).run(*reference_calls.call_arguments(file, workload, inputs)))
-    expected = file.outputs(file.reference(*reference_calls.call_arguments(file, workload, inputs)))
+        found = file.outputs(execute_file(path).run(*file.arguments(workload, inputs)))
+    expected = file.outputs(file.reference(*file.arguments(workload, inputs)))
     assert torch.equal(found["scales"].isnan(), expected["scales"].isnan())
     assert torch.equal(found["y_q"].float().isnan(), expected["y_q"].float().isnan())
 
@@ -152,4 +150,4 @@ def test_a_shuffle_in_a_branch_of_one_lane_hangs(monkeypatch):
     file, workload = sized(source, 1, 3, "bfloat16")
     inputs = Inputs(file, workload, 7, "cpu").draw(None)
     with stand_in(monkeypatch), pytest.raises(AssertionError, match="waits for others in vain"):
-        execute_file(source).run(*reference_calls.call_arguments(file, workload, inputs))
+        execute_file(source).run(*file.arguments(workload, inputs))

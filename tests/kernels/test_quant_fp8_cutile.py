@@ -11,7 +11,7 @@ from tile_stand_in import stand_in
 
 from warpsmith.core.definition import Workload
 from warpsmith.errors import MachineLacks
-from warpsmith.lab.grading import correctness, reference_calls
+from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.distributions import ALONE
 from warpsmith.lab.operator.inputs import Inputs
@@ -71,7 +71,7 @@ def test_it_is_right(draft: Path, workload: Workload, monkeypatch: pytest.Monkey
     for distribution in (None, *drawn.adversarial_distributions):
         inputs = drawn.draw(distribution)
         truth = correctness.compute_truth(file, workload, inputs, correlated=distribution is not None)
-        outputs = file.outputs(run(*reference_calls.call_arguments(file, workload, inputs)))
+        outputs = file.outputs(run(*file.arguments(workload, inputs)))
         grade = correctness.grade_outputs(truth, outputs)
         assert grade.status == "PASSED" or distribution in ("huge", *ALONE), f"{distribution}: {grade.detail}"
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from warpsmith.core.evaluation import Status
-from warpsmith.lab.grading import correctness, reference_calls
+from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.inputs import Inputs
 
@@ -29,9 +29,7 @@ def judged(name: str, run, seed: int = 3):
     point = workload(name)
     inputs = Inputs(FILE, point, seed, "cpu").draw()
     truth = correctness.compute_truth(FILE, point, inputs)
-    return correctness.grade_outputs(
-        truth, FILE.outputs(run(*reference_calls.call_arguments(FILE, point, inputs)))
-    )
+    return correctness.grade_outputs(truth, FILE.outputs(run(*FILE.arguments(point, inputs))))
 
 
 def parts(x, dy, weight, rstd):
@@ -185,10 +183,10 @@ def test_a_missing_peer_says_how_to_install_it(peer, module, package, monkeypatc
     monkeypatch.setitem(sys.modules, module, None)
     inputs = Inputs(FILE, workload(NARROW), 5, "cpu").draw()
     with pytest.raises(ImportError, match=f"pip install {package}=="):
-        FILE.peers[peer](*reference_calls.call_arguments(FILE, workload(NARROW), inputs))
+        FILE.peers[peer](*FILE.arguments(workload(NARROW), inputs))
 
 
 def test_a_peer_without_residual_gradients_says_so():
     inputs = Inputs(FILE, workload(RESIDUAL), 5, "cpu").draw()
     with pytest.raises(NotImplementedError, match="residual"):
-        FILE.peers["aten"](*reference_calls.call_arguments(FILE, workload(RESIDUAL), inputs))
+        FILE.peers["aten"](*FILE.arguments(workload(RESIDUAL), inputs))

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from warpsmith.lab.grading import correctness, near, odd, reference_calls
+from warpsmith.lab.grading import correctness, near, odd
 from warpsmith.lab.operator import definition_file, peer_libraries, peers
 from warpsmith.lab.operator.distributions import ALONE
 from warpsmith.lab.operator.inputs import Inputs
@@ -115,9 +115,7 @@ def leaves_the_padding(x, residual, weight, eps):
 
 def graded(file, workload, run, inputs, correlated=False):
     truth = correctness.compute_truth(file, workload, inputs, correlated=correlated)
-    return correctness.grade_outputs(
-        truth, file.outputs(run(*reference_calls.call_arguments(file, workload, inputs)))
-    )
+    return correctness.grade_outputs(truth, file.outputs(run(*file.arguments(workload, inputs))))
 
 
 def drawn(workload, distribution=None, file=FILE):
@@ -164,14 +162,14 @@ def test_rows_of_any_size(size):
     inputs["x"], inputs["residual"] = inputs["x"] * size, inputs["residual"] * size
     inputs["x"][2], inputs["residual"][2] = 0.0, 0.0
     assert graded(FILE, PLAIN, honest, inputs).status == "PASSED"
-    q, scales, _ = honest(*reference_calls.call_arguments(FILE, PLAIN, inputs))
+    q, scales, _ = honest(*FILE.arguments(PLAIN, inputs))
     assert not q[2].float().any()
     assert torch.equal(scales[:, 2], torch.full_like(scales[:, 2], 1e-4 / 448))
 
 
 def test_the_scales_are_deepgemms_tensor():
     inputs = drawn(PLAIN)
-    _, scales, _ = FILE.reference(*reference_calls.call_arguments(FILE, PLAIN, inputs))
+    _, scales, _ = FILE.reference(*FILE.arguments(PLAIN, inputs))
     taken = scales.contiguous().t()[:67]
     assert (taken.shape, taken.stride()) == ((67, 5), (1, 68))
     assert not scales[:, 67:].any()
@@ -219,9 +217,7 @@ def test_one_scale_a_token(workload):
 def test_another_honest_rounding_is_near(run, status):
     inputs = drawn(PLAIN)
     wide = near.widen_bounds(FILE, PLAIN, inputs, correctness.compute_truth(FILE, PLAIN, inputs))
-    grade = correctness.grade_outputs(
-        wide, FILE.outputs(run(*reference_calls.call_arguments(FILE, PLAIN, inputs)))
-    )
+    grade = correctness.grade_outputs(wide, FILE.outputs(run(*FILE.arguments(PLAIN, inputs))))
     assert grade.status == status, grade.detail
 
 
@@ -245,7 +241,7 @@ def test_vllm_adds_into_the_stream_that_it_is_given(file, monkeypatch):
 def test_a_missing_peer_says_how_to_install_it(file, monkeypatch):
     monkeypatch.setattr(peer_libraries, "find_spec", lambda _: None)
     workload = file.definition.select("odd")[0]
-    arguments = reference_calls.call_arguments(file, workload, drawn(workload, None, file))
+    arguments = file.arguments(workload, drawn(workload, None, file))
     with pytest.raises(ImportError, match="pip install vllm"):
         file.peers["vllm"](*arguments)
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from warpsmith.core.evaluation import Resources
-from warpsmith.lab.grading import correctness, reference_calls
+from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.languages.cuda import compile as cuda_compile
@@ -66,7 +66,7 @@ def multiplies_in_8_bits(x, w):
 def graded(run, workload, distribution=None):
     inputs = Inputs(FILE, workload, 5, "cpu").draw(distribution)
     truth = correctness.compute_truth(FILE, workload, inputs, correlated=distribution is not None)
-    outputs = FILE.outputs(run(*reference_calls.call_arguments(FILE, workload, inputs)))
+    outputs = FILE.outputs(run(*FILE.arguments(workload, inputs)))
     return correctness.grade_outputs(truth, outputs).status
 
 

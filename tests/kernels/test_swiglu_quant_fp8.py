@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from warpsmith.lab.grading import correctness, near, reference_calls
+from warpsmith.lab.grading import correctness, near
 from warpsmith.lab.operator import definition_file, peer_libraries, peers
 from warpsmith.lab.operator.distributions import ALONE
 from warpsmith.lab.operator.inputs import Inputs
@@ -93,9 +93,7 @@ def drawn(file, workload, distribution=None):
 
 def graded(run, inputs, correlated=False, file=FILE, workload=PLAIN):
     truth = correctness.compute_truth(file, workload, inputs, correlated=correlated)
-    return correctness.grade_outputs(
-        truth, file.outputs(run(*reference_calls.call_arguments(file, workload, inputs)))
-    )
+    return correctness.grade_outputs(truth, file.outputs(run(*file.arguments(workload, inputs))))
 
 
 @pytest.mark.parametrize("workload", quick(FILE), ids=lambda one: one.name)
@@ -224,7 +222,7 @@ def test_work_of_experts_is_that_of_their_tokens():
 @pytest.mark.parametrize(("file", "workload"), [(FILE, PLAIN), (MASKED, SKEWED)], ids=["dense", "masked"])
 def test_a_missing_peer_says_how_to_install_it(file, workload, monkeypatch):
     monkeypatch.setattr(peer_libraries, "find_spec", lambda _: None)
-    arguments = reference_calls.call_arguments(file, workload, drawn(file, workload))
+    arguments = file.arguments(workload, drawn(file, workload))
     for peer in file.peers.values():
         with pytest.raises(ImportError, match="pip install vllm"):
             peer(*arguments)

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from warpsmith import project as projects
-from warpsmith.lab.grading import reference_calls
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
@@ -50,7 +49,7 @@ def smallest_arguments(file: DefinitionFile) -> list[object]:
         for workload in file.definition.workloads
     }  # fmt: skip
     smallest = min(file.definition.workloads, key=lambda workload: sized[workload.name])
-    return list(reference_calls.call_arguments(file, smallest, Inputs(file, smallest, 0, "cpu").draw()))
+    return list(file.arguments(smallest, Inputs(file, smallest, 0, "cpu").draw()))
 
 
 @pytest.mark.parametrize("path", DEFINITIONS, ids=lambda path: path.parent.name)

@@ -38,20 +38,29 @@ def magnitude(@PARAMETERS@):
         returned = reference(*arguments)
         return [r.double() for r in (returned if isinstance(returned, tuple | list) else (returned,))]
 
-    def moved(value, seed):
+    def moved(value, step, seed):
         if not isinstance(value, torch.Tensor) or not value.is_floating_point():
             return value
         generator = torch.Generator(value.device).manual_seed(seed)
         signs = 2 * torch.randint(2, value.shape, generator=generator, device=value.device) - 1
         return value + value.nan_to_num(posinf=0.0, neginf=0.0) * step * signs
 
-    step, values, scales = 2.0**-30, (@PARAMETERS@,), []
-    exact, others = results(values), [results([moved(value, seed) for value in values]) for seed in range(2)]
-    for i, r in enumerate(exact):
-        change = sum(((other[i] - r) / step).nan_to_num(posinf=0.0, neginf=0.0).square() for other in others) / 2
-        change = torch.maximum(change, change.mean(-1, keepdim=True)) if change.ndim else change
+    def changes(step):
+        """How far each result moves, as a share of the step by which the inputs move."""
+        others, shares = [results([moved(value, step, seed) for value in values]) for seed in range(2)], []
+        for i, r in enumerate(exact):
+            slopes = [((other[i] - r) / step).nan_to_num(posinf=0.0, neginf=0.0) for other in others]
+            share = sum(slope.square() for slope in slopes) / 2
+            shares.append((torch.maximum(share, share.mean(-1, keepdim=True)) if share.ndim else share).sqrt())
+        return shares
+
+    values, scales = (@PARAMETERS@,), []
+    exact = results(values)
+    for r, share, farther in zip(exact, changes(2.0**-30), changes(2.0**-29)):
         typical = r.nan_to_num(posinf=0.0, neginf=0.0).square().mean().sqrt()
-        scales.append(torch.maximum(r.abs().clamp_min(typical), change.sqrt().clamp_max(1000 * typical)))
+        is_jump = farther < 0.75 * share  # a slope is as large at any step
+        share = share.where(~is_jump, share.clamp_max(1000 * typical))
+        scales.append(torch.maximum(r.abs().clamp_min(typical), share))
     return tuple(scales)
 '''
 

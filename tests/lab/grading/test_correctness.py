@@ -530,6 +530,38 @@ def test_a_hook_that_is_infinite_beside_masked_inputs_leaves_a_bound(x, hook):
     assert graded(file, x, wrong).status == "INCORRECT_NUMERICAL"
 
 
+def test_a_hook_counts_what_masked_inputs_leave(x):
+    file = replace(file_of(softmax, reduction="cols"), magnitude=lambda x: x.abs().amax() + 0 * x)
+    x[:, 7] = -INF
+    file_truth = correctness.compute_truth(file, file.definition.workloads[0], {"x": x})
+    zeroed = x.where(x.isfinite(), 0)
+    expected = correctness.compute_truth(file, file.definition.workloads[0], {"x": zeroed})
+    rows = slice(0, 7)
+    assert torch.allclose(file_truth.bounds["y"][:, rows], expected.bounds["y"][:, rows], rtol=0.1)
+
+
+def test_infinity_and_the_largest_number_are_both_right_where_rounding_decides(x):
+    most = torch.finfo(torch.float32).max
+    file = file_of(lambda x: (x.double() * 0 + most * (1 - 2.0**-26)).to(x.dtype))
+    ends = torch.full_like(x, most)
+    assert graded(file, x, ends).status == "PASSED"
+    ends[0, 3] = INF
+    assert graded(file, x, ends).status == "PASSED"
+    for wrong in (-INF, NAN, most / 2):
+        ends[0, 3] = wrong
+        assert graded(file, x, ends).status == "INCORRECT_NUMERICAL"
+
+
+def test_the_largest_number_is_right_where_the_reference_just_overflows(x):
+    most = torch.finfo(torch.float32).max
+    file = file_of(lambda x: x * 0 + most * (1 + 2.0**-24))
+    for right in (most, INF):
+        assert graded(file, x, torch.full_like(x, right)).status == "PASSED"
+    file = file_of(lambda x: x * 0 + most * (1 + 2.0**-12))
+    assert graded(file, x, torch.full_like(x, most)).status == "INCORRECT_NUMERICAL"
+    assert graded(file, x, torch.full_like(x, INF)).status == "PASSED"
+
+
 @pytest.mark.parametrize("hook", ["magnitude", "extra"])
 def test_hooks_see_inputs_of_8_bits(x, hook):
     file = file_of(lambda x: x.float().exp(), dtype="float32")

@@ -26,7 +26,7 @@ from warpsmith.lab.grading.rounding import (
     zero_subnormals,
 )
 from warpsmith.lab.operator import input_rules
-from warpsmith.lab.operator.definition_file import DefinitionFile
+from warpsmith.lab.operator.definition_file import DefinitionFile, Function
 from warpsmith.lab.operator.distributions import ADVERSARIAL
 from warpsmith.lab.operator.tensor_bytes import computable
 
@@ -98,7 +98,7 @@ def compute_truth(
     that are alike or ordered they need not cancel. With `correlated`, for a workload of such a distribution, and
     where a few rows may be repeated, they may therefore grow with the length. Where inputs are subnormal, hardware
     that flushes them to zero is right too. Where a hook is not finite although the result is, as beside masked
-    inputs, the result's own magnitude counts.
+    inputs, it is asked again with zeros in their place.
 
     Raises:
         BadDefinition: the reference or one of the error hooks fails, or returns another shape.
@@ -182,11 +182,13 @@ def _compute_part(
     file = call.file
     wide = {name: t.double() if t.is_floating_point() else t for name, t in inputs.items()}
     values = run_wide(file, file.reference, workload, wide)
-    magnitude = run_wide(file, file.magnitude, workload, wide) if file.magnitude else values
-    extra = run_wide(file, file.extra, workload, wide) if file.extra else {}
-    if call.has_special:
-        magnitude = {name: _finite_where(values[name], each, values[name]) for name, each in magnitude.items()}
-        extra = {name: _finite_where(values[name], each, each.new_zeros(())) for name, each in extra.items()}
+    magnitude, extra = values, {}
+    if file.magnitude:
+        least = {name: value.double().abs() for name, value in values.items()}
+        magnitude = _run_hook(call, file.magnitude, workload, wide, least)
+    if file.extra:
+        least = {name: value.new_zeros((), dtype=torch.float64) for name, value in values.items()}
+        extra = _run_hook(call, file.extra, workload, wide, least)
     flushed_values = run_wide(file, file.reference, workload, zero_subnormals(inputs)) if call.flushes else None
     bounds: dict[str, torch.Tensor | None] = {}
     for name, spec in file.definition.outputs.items():
@@ -217,6 +219,28 @@ def _compute_part(
             bound = bound + flushing_difference(values[name], flushed_values[name], dtype)
         bounds[name] = bound
     return values, bounds
+
+
+def _run_hook(
+    call: _BoundTerms,
+    hook: Function,
+    workload: Workload,
+    wide: dict[str, torch.Tensor],
+    least: dict[str, torch.Tensor],
+) -> dict[str, torch.Tensor]:
+    """Return what an error hook says, and where that is not finite, what it says with zeros in place of infinite
+    inputs, at least `least`."""
+    import torch
+
+    terms = run_wide(call.file, hook, workload, wide)
+    if not call.has_special:
+        return terms
+    zeroed = {name: t.where(t.isfinite(), 0) if t.is_floating_point() else t for name, t in wide.items()}
+    others = run_wide(call.file, hook, workload, zeroed)
+    return {
+        name: term.where(term.isfinite(), torch.maximum(others[name].nan_to_num(0.0, 0.0, 0.0), least[name]))
+        for name, term in terms.items()
+    }
 
 
 def _norm_share(tolerance: Tolerance, norms: Sequence[tuple[float, float]], *, flushes: bool) -> float:
@@ -253,11 +277,6 @@ def _stretch(definition: Definition, reduction: str, workload: Workload) -> floa
     ratios = (size / max(1, *(each.axes[axis] for each in declared)) for axis, size in sizes.items())
     ratio = max(ratios, default=1.0)
     return ratio if ratio > input_rules.LARGER_FACTORS[1] else 1.0
-
-
-def _finite_where(value: torch.Tensor, hook: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """Return what an error hook says, and `other` at elements where only the value is finite."""
-    return hook.where(hook.isfinite() | ~value.isfinite(), other)
 
 
 def _element_bounds(
@@ -299,7 +318,8 @@ def _finite_norms(bound: torch.Tensor, other: torch.Tensor) -> tuple[float, floa
 def grade_outputs(truth: Truth, outputs: dict[str, torch.Tensor]) -> Grade:
     """Compare every element of one call's outputs with the reference.
 
-    Where the reference, rounded to the output's type, is NaN or infinite, the output must be the same.
+    Where the reference, rounded to the output's type, is NaN or infinite, the output must be the same. Where a
+    bound reaches beyond the type's largest number, a number within it and infinity are both right.
     """
     return merge_grades([_grade_output(name, truth, output) for name, output in outputs.items()])
 
@@ -361,7 +381,7 @@ def _grade_output(name: str, truth: Truth, output: torch.Tensor) -> Grade:
     norm_share = sqrt(figures.within) / norm_bound if norm_bound else 0.0
     failure = ""
     # A NaN is no rounding error: memory that was never written holds NaN, and no share of it is allowed.
-    beyond_counting = figures.wrong and error_figures.has_wrong_special_value(output, expected)
+    beyond_counting = figures.wrong and error_figures.has_wrong_special_value(output, expected, bound)
     too_far = truth.required[name] < 1 and figures.worst > gate_rules.MISMATCH_BOUNDS[output.element_size() > 1]
     if beyond_counting or too_far or figures.wrong > (1 - truth.required[name]) * output.numel():
         failure = error_figures.describe_wrong_element(name, int(figures.wrong), output, expected, bound)

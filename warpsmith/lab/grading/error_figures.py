@@ -94,7 +94,7 @@ def _careful_figures(output: torch.Tensor, expected: torch.Tensor, bound: torch.
     """
     import torch
 
-    special, same = match_special_values(output, expected)
+    special, same = match_special_values(output, expected, bound)
     difference = (output.double() - expected).abs_()
     ratio = torch.where(difference == 0, 0.0, difference / bound)  # no error is within a bound of zero too
     shares = torch.where(special, torch.where(same, 0.0, BEYOND_ANY_BOUND), ratio)
@@ -107,20 +107,31 @@ def _careful_figures(output: torch.Tensor, expected: torch.Tensor, bound: torch.
     return [shares.max(), (shares > 1.0).sum(), *squares]
 
 
-def match_special_values(output: torch.Tensor, expected: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def match_special_values(
+    output: torch.Tensor, expected: torch.Tensor, bound: torch.Tensor | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Mark elements where the rounded reference is NaN or infinite, and elements where the output equals it.
 
-    The reference is rounded to the output's type.
+    The reference is rounded to the output's type. Where `bound` reaches beyond the type's largest number, infinity
+    of the reference's sign and a number within the bound are both right, and the element is marked twice.
     """
+    import torch
+
     actual, reference = output.double(), expected.to(output.dtype).double()
-    return ~reference.isfinite(), (actual == reference) | (actual.isnan() & reference.isnan())
+    special, same = ~reference.isfinite(), (actual == reference) | (actual.isnan() & reference.isnan())
+    if bound is None:
+        return special, same
+    has_room = expected.isfinite() & bound.isfinite()
+    at_end = has_room & (expected.abs() + bound >= torch.finfo(output.dtype).max)
+    overflows = at_end & actual.isinf() & (actual.sign() == expected.sign())
+    return special | overflows, same | overflows | (at_end & special & ((actual - expected).abs() <= bound))
 
 
 def describe_wrong_slice(name: str, output: torch.Tensor, expected: torch.Tensor, bound: torch.Tensor) -> str:
     """Return a sentence about a slice of output `name` along an axis in which too many elements are beyond their
     bounds; empty without one."""
     least, share = gate_rules.MISMATCH_SLICE
-    special, same = match_special_values(output, expected)
+    special, same = match_special_values(output, expected, bound)
     wrong = (~special & ((output.double() - expected).abs_() > bound)) | (special & ~same)
     for dim, size in enumerate(output.shape):
         length = output.numel() // max(size, 1)
@@ -136,9 +147,11 @@ def describe_wrong_slice(name: str, output: torch.Tensor, expected: torch.Tensor
     return ""
 
 
-def has_wrong_special_value(output: torch.Tensor, expected: torch.Tensor) -> bool:
-    """Return True if output and rounded reference differ in a NaN or an infinity."""
-    special, same = match_special_values(output, expected)
+def has_wrong_special_value(
+    output: torch.Tensor, expected: torch.Tensor, bound: torch.Tensor | None = None
+) -> bool:
+    """Return True if output and rounded reference differ in a NaN, or an infinity that `bound` does not allow."""
+    special, same = match_special_values(output, expected, bound)
     return bool(((special | ~output.double().isfinite()) & ~same).any())
 
 
@@ -153,7 +166,7 @@ def describe_wrong_element(
         if bound is None:
             bad = actual != reference
         else:
-            special, same = match_special_values(actual, reference)
+            special, same = match_special_values(actual, reference, allowed)
             bad = ~torch.where(special, same, (actual.double() - reference).abs_() <= allowed)
         if bool(bad.any()):
             position += int(bad.int().argmax())

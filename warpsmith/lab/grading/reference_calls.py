@@ -14,12 +14,6 @@ if TYPE_CHECKING:
     import torch
 
 
-def call_arguments(file: DefinitionFile, workload: Workload, inputs: dict[str, torch.Tensor]) -> list[Any]:
-    """Return the positional arguments of a call, with the scalars in their places."""
-    scalars = file.definition.scalars(workload)
-    return [inputs[name] if name in inputs else scalars[name] for name in file.definition.inputs]
-
-
 def run_wide(
     file: DefinitionFile,
     function: Any,  # noqa: ANN401
@@ -48,7 +42,7 @@ def call_function(
 
     try:
         with torch.no_grad():
-            results = file.outputs(function(*call_arguments(file, workload, inputs)))
+            results = file.outputs(function(*file.arguments(workload, inputs)))
         strange = [name for name, value in results.items() if not isinstance(value, torch.Tensor)]
         if strange:
             raise TypeError(f"{', '.join(strange)} is no tensor")

@@ -392,19 +392,21 @@ def _round_sizes(small: Workload, longest: Sizes, step: int, chance: random.Rand
     return {**small.axes, **sizes} if sizes else {}
 
 
+def _list_round_steps(size: int) -> list[int]:
+    """List the steps of `ROUND_SIZES` up to a size; the size itself below all of them."""
+    return [step for step in input_rules.ROUND_SIZES if step <= size] or [max(size, 1)]
+
+
 def _round_down(size: int) -> int:
-    """Return the largest multiple of the largest step of `ROUND_SIZES` up to a size; that size below all steps."""
-    step = max((step for step in input_rules.ROUND_SIZES if step <= size), default=max(size, 1))
+    """Return the largest multiple of the largest step up to a size."""
+    step = max(_list_round_steps(size))
     return size // step * step
 
 
 def _draw_round_size(size: int, chance: random.Random) -> int:
-    """Return the largest odd multiple of a step of `ROUND_SIZES` up to a size; that size where it is below all."""
-    steps = [step for step in input_rules.ROUND_SIZES if step <= size]
-    if not steps:
-        return size
-    step = chance.choice(steps)
-    return (size // step - 1) // 2 * 2 * step + step
+    """Return the largest odd multiple of a step up to a size."""
+    step = chance.choice(_list_round_steps(size))
+    return max(0, (size // step - 1) // 2 * 2 * step + step)
 
 
 def _round_axis(tiny: Sizes, longest: Sizes, step: int, chance: random.Random) -> Sizes:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import difflib
 import hashlib
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from warpsmith.core.definition import Definition
+from warpsmith.core.definition import Definition, Workload
 from warpsmith.errors import BadDefinition, MissingInput
 from warpsmith.lab.operator.source_module import import_source
 from warpsmith.packages import require_torch
+
+if TYPE_CHECKING:
+    import torch
 
 Function = Callable[..., Any]
 
@@ -53,6 +56,11 @@ class DefinitionFile:
     were tried."""
     added_along: dict[str, bool] = field(default_factory=dict, repr=False, compare=False)
     """Axis to whether the reference may add along it; those that were tried."""
+
+    def arguments(self, workload: Workload, tensors: Mapping[str, torch.Tensor]) -> list[Any]:
+        """Return the positional arguments of a call, with the workload's scalars in their places."""
+        scalars = self.definition.scalars(workload)
+        return [tensors[name] if name in tensors else scalars[name] for name in self.definition.inputs]
 
     def outputs(self, result: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever a function returned
         """Name the values that the reference, or a function like it, returned.

@@ -395,19 +395,10 @@ class Inputs:
         shape = self._definition.shape(spec, self._workload)
         dtype = self._definition.dtype(spec, self._workload)
         general = "normal" if self._captured else self._workload.distribution
-        name = general if spec.distribution == "workload" else spec.distribution
+        own = general if spec.distribution == "workload" else spec.distribution
         if not is_floating(dtype):
-            return [self._integers(name, shape, dtype, distribution) for _ in range(count)]
-        if distribution is not None and spec.distribution in _REPLACEABLE:
-            name = distribution
-        name, factor, shift = self._parametric(name)
-        if distribution in _AT_ANY_SCALE and spec.distribution.startswith("normal:"):
-            name = distribution
-        if distribution is not None and self._holds_any_value(spec) and factor > 0:
-            name = distribution
-        if name not in DISTRIBUTIONS:
-            names = ", ".join((*DISTRIBUTIONS, *PARAMETRIC))
-            raise BadDefinition(f"{self._file.path}: unknown distribution `{name}`; known: {names}.")
+            return [self._integers(own, shape, dtype, distribution) for _ in range(count)]
+        name, factor, shift = self._form(spec, own, distribution)
         in_parts = quick and self._device == "cpu"
         rounded = name == "normal" and (factor, shift) == (1.0, 0.0) and self._device != "cpu"
         drawn_type = dtype if dtype == "float64" or (rounded and dtype in _ROUNDED_BY_GPU) else "float32"
@@ -424,6 +415,20 @@ class Inputs:
         if name in _INDEPENDENT and not in_parts and count > 1:
             return draw((count, *shape)).unbind()
         return [draw(shape) for _ in range(count)]
+
+    def _form(self, spec: TensorSpec, own: str, distribution: str | None) -> tuple[str, float, float]:
+        """Return the distribution that an input has, with the factor and the shift of its values: its own, or the
+        drawn one where that may take its place."""
+        if distribution is not None and spec.distribution in _REPLACEABLE:
+            own = distribution
+        name, factor, shift = self._parametric(own)
+        is_scaled = distribution in _AT_ANY_SCALE and spec.distribution.startswith("normal:")
+        if distribution is not None and (is_scaled or (self._holds_any_value(spec) and factor > 0)):
+            name = distribution
+        if name not in DISTRIBUTIONS:
+            names = ", ".join((*DISTRIBUTIONS, *PARAMETRIC))
+            raise BadDefinition(f"{self._file.path}: unknown distribution `{name}`; known: {names}.")
+        return name, factor, shift
 
     def _parametric(self, form: str) -> tuple[str, float, float]:
         """Split one of `PARAMETRIC` into its name, and the factor and the shift of its values."""

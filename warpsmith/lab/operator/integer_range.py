@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from warpsmith.core.arithmetic.dtype import is_floating
 from warpsmith.lab.operator.definition_file import DefinitionFile
@@ -35,13 +35,10 @@ def find_integer_range(file: DefinitionFile) -> str | None:
         and ":" not in definition.tensor_inputs[name].distribution
     ]
 
-    def computes(values: dict[str, torch.Tensor]) -> bool:
-        arguments: dict[str, Any] = dict(definition.scalars(smallest))
-        for name, spec in definition.tensor_inputs.items():
-            filler = torch.ones(definition.shape(spec, smallest)).to(kinds[name])
-            arguments[name] = values.get(name, filler)
+    def computes(integers: dict[str, torch.Tensor]) -> bool:
+        fillers = {name: torch.ones(shape(name)).to(kind) for name, kind in kinds.items()}
         try:
-            file.reference(*(arguments[name] for name in definition.inputs))
+            file.reference(*file.arguments(smallest, fillers | integers))
         except Exception:
             return False
         return True

@@ -137,19 +137,19 @@ def _make_two_alike(file: DefinitionFile, varied: dict[str, float | int | bool],
 def _stays_finite(file: DefinitionFile, scalars: Scalars) -> bool:
     """Return True if the reference's results are finite where they are with the usual numbers, at the smallest
     workload."""
-    smallest = min(file.definition.workloads, key=file.definition.elements)
-    tensors = Inputs(file, smallest, 1, "cpu").draw()
-    usual = file.definition.scalars(smallest)
+    usual = min(file.definition.workloads, key=file.definition.elements)
+    varied = usual.model_copy(update={"scalars": {**usual.scalars, **scalars}})
+    tensors = Inputs(file, usual, 1, "cpu").draw()
 
-    def compute(numbers: Scalars) -> dict[str, torch.Tensor]:
-        results = file.reference(*(tensors.get(name, numbers.get(name)) for name in file.definition.inputs))
-        return {name: value.double().isfinite() for name, value in file.outputs(results).items()}
+    def find_finite(workload: Workload) -> list[torch.Tensor]:
+        results = file.outputs(file.reference(*file.arguments(workload, tensors)))
+        return [value.double().isfinite() for value in results.values()]
 
     try:
-        expected, values = compute(usual), compute({**usual, **scalars})
+        places = zip(find_finite(usual), find_finite(varied), strict=True)
+        return all(bool((after | ~before).all()) for before, after in places)
     except Exception:  # a reference may refuse such numbers
         return False
-    return all(bool((values[name] | ~expected[name]).all()) for name in expected)
 
 
 def _draw_special_number(least: float, most: float, chance: random.Random) -> float | None:

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from warpsmith.lab.grading import reference_calls
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
@@ -122,7 +121,7 @@ class _PairTimer:
             results = reference(*arguments)
             return tuple(results) if isinstance(results, tuple | list) else (results,)
 
-        arguments = reference_calls.call_arguments(self._file, self._workload, self._inputs.draw())
+        arguments = self._file.arguments(self._workload, self._inputs.draw())
         mode = FakeTensorMode()
         with mode:
             fakes = [mode.from_tensor(argument) for argument in arguments]
@@ -140,7 +139,7 @@ class _PairTimer:
     def _seconds(self, call: Call, inputs: Mapping[str, Any]) -> float:
         import torch
 
-        arguments = reference_calls.call_arguments(self._file, self._workload, dict(inputs))
+        arguments = self._file.arguments(self._workload, dict(inputs))
         for name in self._file.definition.tensor_inputs:
             inputs[name].clone()  # the device's caches then hold the inputs, whether they repeat or not
         with torch.no_grad():

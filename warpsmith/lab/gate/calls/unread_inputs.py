@@ -13,7 +13,7 @@ from warpsmith.core.evaluation import Status
 from warpsmith.errors import BadDefinition
 from warpsmith.lab.gate.calls.special_numbers import GradedCall
 from warpsmith.lab.grading import shapes
-from warpsmith.lab.grading.reference_calls import call_arguments, float64_mode, run_wide
+from warpsmith.lab.grading.reference_calls import float64_mode, run_wide
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.tensor_bytes import select_bytes
 from warpsmith.lab.timing.session import SOLUTION, Session
@@ -108,7 +108,7 @@ def _find_underived(file: DefinitionFile, workload: Workload, inputs: Tensors) -
     }
     try:
         with torch.enable_grad(), float64_mode()():
-            results = file.outputs(file.reference(*call_arguments(file, workload, inputs | leaves)))
+            results = file.outputs(file.reference(*file.arguments(workload, inputs | leaves)))
             total = sum(  # weights by chance: a sum of softmax, say, has no derivative
                 (value.double() * torch.rand(value.shape, device=value.device, dtype=torch.float64))
                 .masked_fill(~value.isfinite(), 0)
