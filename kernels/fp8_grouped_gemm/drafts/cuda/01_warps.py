@@ -213,6 +213,7 @@ products(const __grid_constant__ TensorMap left, const __grid_constant__ TensorM
         asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 #pragma unroll
         for (int i = 0; i < WIDE / 2; ++i) asm volatile("" : "+f"(c[i])::"memory");
+        __syncwarp();  // the expert and the scales have been read by all lanes, not by this one alone
         if (lane == 0) arrive(empty + 8 * stage);
         if (lane == 1) arrive_at(empty + 8 * stage, rank ^ 1);
         if (++stage == stages) stage = 0, parity ^= 1;
