@@ -58,7 +58,7 @@ __device__ __forceinline__ void wait(u32 barrier, u32 parity) {
       "{\n.reg .pred done;\nagain:\nmbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n@!done bra again;\n}"
       ::"r"(barrier), "r"(parity) : "memory");
 }
-// 128 columns from `column` and as many rows from `row` as the map says.
+// 128 numbers from `column` on and as many rows from `row` as the map says.
 __device__ __forceinline__ void copy(u32 to, const TensorMap& map, int column, int row, u32 barrier) {
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
@@ -71,21 +71,12 @@ __device__ __forceinline__ void copy_to_both(u32 to, const TensorMap& map, int c
       " [%0], [%1, {%2, %3}], [%4], %5;"
       ::"r"(to), "l"(&map), "r"(column), "r"(row), "r"(barrier), "h"((u16)3) : "memory");
 }
-__device__ __forceinline__ void copy_row(u32 to, const void* from, u32 bytes, u32 barrier) {
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
-               ::"r"(to), "l"(from), "r"(bytes), "r"(barrier) : "memory");
-}
 __device__ __forceinline__ void cluster_barrier() {
   asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
 }
 __device__ __forceinline__ float read_shared(u32 at) {
   float x;
   asm volatile("ld.shared.f32 %0, [%1];" : "=f"(x) : "r"(at) : "memory");
-  return x;
-}
-__device__ __forceinline__ int read_shared_int(u32 at) {
-  int x;
-  asm volatile("ld.shared.s32 %0, [%1];" : "=r"(x) : "r"(at) : "memory");
   return x;
 }
 
@@ -130,6 +121,13 @@ __device__ __forceinline__ int expert_of(const int* offsets, int experts, int ro
   return low;
 }
 
+// The same, searched by a whole warp at once.
+__device__ __forceinline__ int expert_of_warp(const int* offsets, int experts, int row, int lane) {
+  int ended = 0;
+  for (int e = lane; e < experts - 1; e += 32) ended += __ldg(offsets + e + 1) <= row;
+  return __reduce_add_sync(~0u, ended);
+}
+
 struct Tile { int row, column; };
 
 // Tile number `work` of a block: bands of row blocks go through b together, pairs of tiles lie side by side.
@@ -139,16 +137,17 @@ __device__ __forceinline__ Tile tile_at(int work, int blocks, int pairs, int ban
 }
 
 // Warps 0 to 3 and 4 to 7 have 64 rows of a tile each, warp 8 copies. A stage has 128 rows of a, of which each block
-// of a pair copies a half for both, WIDE rows of b, the scales of the rows, and the expert. Scales of b change at
-// multiples of 128 rows, so the two in a tile meet 64 or 128 rows behind its first.
+// of a pair copies a half for both, WIDE rows of b, and the scales of the rows, by tensor copies alone: racecheck does
+// not see who waits at which of these barriers, and would call a store or a plain bulk copy into a stage a race. Scales
+// of b change at multiples of 128 rows, so the two in a tile meet 64 or 128 rows behind its first.
 template <int WIDE>
 __global__ void __launch_bounds__(384, 1)
-products(const __grid_constant__ TensorMap left, const __grid_constant__ TensorMap right, const float* a_scales,
-         const float* b_scales, const int* offsets, u16* y, int n, int groups, int blocks, int experts, int pairs,
-         int band, int stages) {
+products(const __grid_constant__ TensorMap left, const __grid_constant__ TensorMap right,
+         const __grid_constant__ TensorMap factors, const float* b_scales, const int* offsets, u16* y, int n,
+         int groups, int blocks, int experts, int pairs, int band, int stages) {
   extern __shared__ unsigned char memory[];
   __shared__ alignas(8) u64 barriers[2][8];
-  constexpr u32 A = 128 * 128, B = WIDE * 128, SIZE = A + B, SCALES = 1024, PITCH = WIDE * 2 + 16;
+  constexpr u32 A = 128 * 128, B = WIDE * 128, SIZE = A + B, SCALES = 512, PITCH = WIDE * 2 + 16;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, rank = blockIdx.x % 2;
   const u32 ring = (in_shared(memory) + 1023) & ~1023u, scales = ring + stages * SIZE, out = scales + stages * SCALES;
   const u32 full = in_shared(barriers[0]), empty = in_shared(barriers[1]);
@@ -172,11 +171,10 @@ products(const __grid_constant__ TensorMap left, const __grid_constant__ TensorM
         for (int g = 0; g < groups; ++g) {
           if (!is_first) wait(empty + 8 * stage, parity ^ 1);
           const u32 to = ring + stage * SIZE, of_stage = scales + stage * SCALES, barrier = full + 8 * stage;
-          asm volatile("st.shared.s32 [%0], %1;" ::"r"(of_stage + 512), "r"(expert) : "memory");
           expect(barrier, SIZE + 512);
           copy_to_both(to + rank * (A / 2), left, g * 128, tile.row + rank * 64, barrier);
           copy(to + A, right, g * 128, expert * n + tile.column, barrier);
-          copy_row(of_stage, a_scales + (long long)g * blocks * 128 + tile.row, 512, barrier);
+          copy(of_stage, factors, tile.row, g, barrier);
           if (++stage == stages) stage = 0, parity ^= 1, is_first = false;
         }
       }
@@ -191,17 +189,14 @@ products(const __grid_constant__ TensorMap left, const __grid_constant__ TensorM
       const Tile tile = tile_at(work, blocks, pairs, band, WIDE, rank);
       const int column_block = tile.column / 128;
       const bool meet_at_64 = tile.column % 128 != 0;
-      const float *scale_low = b_scales, *scale_high = b_scales;
+      const long long first = (long long)expert_of_warp(offsets, experts, tile.row, lane) * (last + 1);
+      const float* const scale_low = b_scales + (first + min(column_block, last)) * groups;
+      const float* const scale_high = b_scales + (first + min(column_block + 1, last)) * groups;
 #pragma unroll
       for (int i = 0; i < WIDE / 2; ++i) sums[i] = 0.0f;
       for (int g = 0; g < groups; ++g) {
         wait(full + 8 * stage, parity);
         const u32 at = ring + stage * SIZE, of_stage = scales + stage * SCALES;
-        if (g == 0) {
-          const long long first = (long long)read_shared_int(of_stage + 512) * (last + 1);
-          scale_low = b_scales + (first + min(column_block, last)) * groups;
-          scale_high = b_scales + (first + min(column_block + 1, last)) * groups;
-        }
         const u64 a = describe(at + group * (A / 2)), b = describe(at + A);
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
@@ -213,18 +208,18 @@ products(const __grid_constant__ TensorMap left, const __grid_constant__ TensorM
         asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 #pragma unroll
         for (int i = 0; i < WIDE / 2; ++i) asm volatile("" : "+f"(c[i])::"memory");
-        __syncwarp();  // the expert and the scales have been read by all lanes, not by this one alone
+        __syncwarp();  // the scales have been read by all lanes, not by this one alone
         if (lane == 0) arrive(empty + 8 * stage);
         if (lane == 1) arrive_at(empty + 8 * stage, rank ^ 1);
         if (++stage == stages) stage = 0, parity ^= 1;
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
-          const float factors[3] = {of_row[h] * low, of_row[h] * (WIDE > 128 ? middle : low), of_row[h] * high};
+          const float scale[3] = {of_row[h] * low, of_row[h] * (WIDE > 128 ? middle : low), of_row[h] * high};
 #pragma unroll
           for (int j = 0; j < WIDE / 8; ++j)
 #pragma unroll
             for (int p = 0; p < 2; ++p)
-              sums[4 * j + 2 * h + p] = fmaf(c[4 * j + 2 * h + p], factors[j / 8], sums[4 * j + 2 * h + p]);
+              sums[4 * j + 2 * h + p] = fmaf(c[4 * j + 2 * h + p], scale[j / 8], sums[4 * j + 2 * h + p]);
         }
       }
 
@@ -273,7 +268,7 @@ def checked(answer: tuple) -> object:
 
 def shared_bytes(wide: int) -> int:
     """Bytes of a block: stages with their scales, results of 128 rows, and what aligns them."""
-    return STAGES[wide] * ((BLOCK + wide) * BLOCK + 1024) + BLOCK * (2 * wide + 16) + 1024
+    return STAGES[wide] * ((BLOCK + wide) * BLOCK + 512) + BLOCK * (2 * wide + 16) + 1024
 
 
 @functools.cache
@@ -299,20 +294,29 @@ def launch(name: str, blocks: int, arguments: tuple, shared: int) -> None:
     checked(driver.cuLaunchKernelEx(config, compiled(name, shared), tuple(zip(*arguments, strict=True)), 0))
 
 
+TYPE, SWIZZLE = driver.CUtensorMapDataType, driver.CUtensorMapSwizzle
+KINDS = {
+    1: (TYPE.CU_TENSOR_MAP_DATA_TYPE_UINT8, SWIZZLE.CU_TENSOR_MAP_SWIZZLE_128B),
+    4: (TYPE.CU_TENSOR_MAP_DATA_TYPE_FLOAT32, SWIZZLE.CU_TENSOR_MAP_SWIZZLE_NONE),
+}
+"""Bytes of a number to its type, and how tiles of it lie in shared memory."""
+
+
 @functools.lru_cache(1024)
-def tensor_map(address: int, rows: int, k: int, box: int):
+def tensor_map(address: int, rows: int, columns: int, box: int, size: int = 1):
     """How TMA finds `box` rows of 128 columns; a function of its arguments, whatever lies at the address."""
+    dtype, swizzle = KINDS[size]
     return checked(
         driver.cuTensorMapEncodeTiled(
-            driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_UINT8,
+            dtype,
             2,
             address,
-            [driver.cuuint64_t(k), driver.cuuint64_t(rows)],
-            [driver.cuuint64_t(k)],
+            [driver.cuuint64_t(columns), driver.cuuint64_t(rows)],
+            [driver.cuuint64_t(columns * size)],
             [driver.cuuint32_t(BLOCK), driver.cuuint32_t(box)],
             [driver.cuuint32_t(1), driver.cuuint32_t(1)],
             driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
-            driver.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B,
+            swizzle,
             driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
             driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
         )
@@ -358,7 +362,8 @@ def run(
         (
             (tensor_map(a.data_ptr(), rows, k, BLOCK // 2), None),
             (tensor_map(b.data_ptr(), experts * n, k, wide), None),
-            *((each.data_ptr(), POINTER) for each in (a_scales, b_scales, offsets, y)),
+            (tensor_map(a_scales.data_ptr(), k // BLOCK, rows, 1, 4), None),
+            *((each.data_ptr(), POINTER) for each in (b_scales, offsets, y)),
             *((number, INT) for number in (n, k // BLOCK, blocks, experts, pairs, GROUP, STAGES[wide])),
         ),
         shared_bytes(wide),
