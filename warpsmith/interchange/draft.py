@@ -45,23 +45,26 @@ def magnitude(@PARAMETERS@):
         signs = 2 * torch.randint(2, value.shape, generator=generator, device=value.device) - 1
         return value + value.nan_to_num(posinf=0.0, neginf=0.0) * step * signs
 
-    def changes(step):
-        """How far each result moves, as a share of the step by which the inputs move."""
-        others, shares = [results([moved(value, step, seed) for value in values]) for seed in range(2)], []
+    def slopes(step):
+        """How far each result moves, as a share of the step: in one direction, back, and in another one."""
+        others = [results([moved(value, *way) for value in values]) for way in ((step, 0), (-step, 0), (step, 1))]
+        shares = []
         for i, r in enumerate(exact):
-            slopes = [((other[i] - r) / step).nan_to_num(posinf=0.0, neginf=0.0) for other in others]
-            share = sum(slope.square() for slope in slopes) / 2
+            changes = [((other[i] - r) / step).nan_to_num(posinf=0.0, neginf=0.0) for other in others]
+            share = sum(change.square() for change in changes) / len(changes)
             shares.append((torch.maximum(share, share.mean(-1, keepdim=True)) if share.ndim else share).sqrt())
         return shares
 
-    values, scales = (@PARAMETERS@,), []
+    values = (@PARAMETERS@,)
     exact = results(values)
-    for r, share, farther in zip(exact, changes(2.0**-30), changes(2.0**-29)):
-        typical = r.nan_to_num(posinf=0.0, neginf=0.0).square().mean().sqrt()
-        is_jump = farther < 0.75 * share  # a slope is as large at any step
-        share = share.where(~is_jump, share.clamp_max(1000 * typical))
-        scales.append(torch.maximum(r.abs().clamp_min(typical), share))
-    return tuple(scales)
+    typical = [r.nan_to_num(posinf=0.0, neginf=0.0).square().mean().sqrt() for r in exact]
+    steep = slopes(2.0**-30)
+    if any((share > 1000 * t).any() for share, t in zip(steep, typical)):
+        # A slope is as large at any step, a jump is not: it counts no more than that.
+        farther = slopes(2.0**-29)
+        usual = [torch.minimum(share, 1000 * t) for share, t in zip(steep, typical)]
+        steep = [torch.where(f < 0.75 * share, u, share) for f, share, u in zip(farther, steep, usual)]
+    return tuple(torch.maximum(r.abs().clamp_min(t), share) for r, t, share in zip(exact, typical, steep))
 '''
 
 
