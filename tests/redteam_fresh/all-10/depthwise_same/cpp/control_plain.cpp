@@ -1,0 +1,27 @@
+// class: plain
+// kind: control
+// how: a result after the other
+#include <warpsmith.hpp>
+
+static float at(const float* plane, const float* filter, int64_t h, int64_t w, int64_t kh, int64_t kw, int64_t i, int64_t j) {
+  float sum = 0;
+  for (int64_t a = 0; a < kh; ++a)
+    for (int64_t b = 0; b < kw; ++b) {
+      const int64_t row = i + a - kh / 2, col = j + b - kw / 2;
+      if (row >= 0 && row < h && col >= 0 && col < w) sum += plane[row * w + col] * filter[a * kw + b];
+    }
+  return sum;
+}
+
+extern "C" void run(const Tensor& x, const Tensor& weight, Tensor& y) {
+  const int64_t n = x.size(0), c = x.size(1), h = x.size(2), w = x.size(3), kh = weight.size(1), kw = weight.size(2);
+  const int64_t rows = h, cols = w;
+  const float *in = x.data<float>(), *filters = weight.data<float>();
+  float* out = y.data<float>();
+  for (int64_t p = 0; p < n * c; ++p) {
+    const float *plane = in + p * h * w, *filter = filters + p % c * kh * kw;
+    float* to = out + p * rows * cols;
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < cols; ++j) to[i * cols + j] = at(plane, filter, h, w, kh, kw, i, j);
+  }
+}
