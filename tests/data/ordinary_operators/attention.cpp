@@ -22,9 +22,10 @@ extern "C" void run(const Tensor& q, const Tensor& k, const Tensor& v, const Ten
         score[key] = sum * scale + additive[row * keys + key];
         top = std::max(top, score[key]);
       }
-      for (float& value : score) total += value = std::exp(value - top);
       float* to = result + (head * rows + row) * width;
       std::fill_n(to, width, 0.0f);
+      if (top == -INFINITY) continue;  // every key is masked: PyTorch's result is zero
+      for (float& value : score) total += value = std::exp(value - top);
       for (int64_t key = 0; key < keys; ++key) {
         const float* from = values + (head * keys + key) * width;
         const float weight = score[key] / total;
