@@ -150,8 +150,8 @@ def _truth_without(**put: Any) -> Callable[..., Any]:
     return truth
 
 
-def _special_anything(output: Any, expected: Any) -> Any:
-    special, same = _special(output, expected)
+def _special_anything(output: Any, expected: Any, bound: Any = None) -> Any:
+    special, same = _special(output, expected, bound)
     return special, same | special
 
 
