@@ -46,7 +46,7 @@ def magnitude(@PARAMETERS@):
         return value + value.nan_to_num(posinf=0.0, neginf=0.0) * step * signs
 
     def slopes(step):
-        """How far each result moves, as a share of the step: in one direction, back, and in another one."""
+        """Return how far results move, as a share of the step: in one direction, back, and in another one."""
         others = [results([moved(value, *way) for value in values]) for way in ((step, 0), (-step, 0), (step, 1))]
         shares = []
         for i, r in enumerate(exact):
