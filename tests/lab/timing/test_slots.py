@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from lab_samples import SQUARE
 
 from warpsmith.lab.operator.definition_file import load_definition
 from warpsmith.lab.timing.arenas import allocate_arenas
-from warpsmith.lab.timing.slots import ALIASED, VIEWED, Slots
+from warpsmith.lab.timing.slots import ALIASED, SHARED, VIEWED, Slots
 
 REDTEAM = Path(__file__).parents[2] / "redteam"
 
@@ -59,6 +60,29 @@ def test_inputs_share_memory_and_values_where_their_shapes_agree(open_slots, ope
         count = slots.drawn[0][second].numel()
         assert torch.equal(slots.drawn[0][first].flatten()[:count], slots.drawn[0][second].flatten())
         assert slots.truth(0).is_finite
+
+
+def test_callers_share_weights(open_slots):
+    slots = open_slots("rmsnorm", SHARED)
+    starts = [{name: view.data_ptr() for name, view in views.items()} for views in slots._views]
+    assert starts[0]["weight"] == starts[1]["weight"]
+    assert starts[0]["x"] != starts[1]["x"]
+    assert torch.equal(slots.drawn[0]["weight"], slots.drawn[1]["weight"])
+    for slot in range(2):
+        slots._check_memory("solution", slot)
+
+
+def test_weights_of_other_shapes_are_apart():
+    file = load_definition(REDTEAM / "rmsnorm" / "definition.py")
+    small, large = (file.definition.select("odd")[number] for number in (1, 2))
+    longer = small.model_copy(update={"axes": {**small.axes, "rows": 5}})
+    mix = [small, large, longer]
+    with contextlib.closing(allocate_arenas(file, [], [], ["solution"], "cpu", mixes=[mix])) as arenas:
+        slots = Slots(file, small, arenas, ("solution",), 1, "cpu", count=None, layout=SHARED, mix=mix)
+        starts = [views["weight"].data_ptr() for views in slots._views]
+        del slots
+    assert starts[0] == starts[2]
+    assert starts[0] != starts[1]
 
 
 def test_one_of_two_inputs_is_the_other_one_transposed(workshop):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from warpsmith.core import gate_rules
+from warpsmith.core.arithmetic.dtype import is_floating
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Status
 from warpsmith.lab.grading import correctness, row_parts
@@ -16,7 +18,7 @@ from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.lab.operator.related_values import view_start
 from warpsmith.lab.operator.tensor_bytes import equal_bytes
-from warpsmith.lab.timing.arenas import Arenas, bytes_per_call, count_slots, has_room, lay_out_mix
+from warpsmith.lab.timing.arenas import Arenas, SlotPlacements, bytes_per_call, count_slots, has_room, lay_out_mix
 from warpsmith.lab.timing.stages import stage
 from warpsmith.lab.workers.arena import CONTIGUOUS, NAN_PATTERN
 from warpsmith.lab.workers.side import SideFailed
@@ -26,8 +28,12 @@ if TYPE_CHECKING:
 
 
 ALIASED, VIEWED = "aliased", "viewed"
-_EVEN = 0.5
 """Layouts of a call in which two inputs are one tensor, and in which one is the beginning of another."""
+
+SHARED = "shared"
+"""Layout of calls that share their weights, as those that one model serves do."""
+
+_EVEN = 0.5
 
 
 class Slots:
@@ -58,7 +64,8 @@ class Slots:
         is_aliased, is_same = layout in (ALIASED, VIEWED), layout == ALIASED
         self.alias = self.inputs.draw_alias(same_shape=is_same) if is_aliased else None
         """Two inputs, the second of which lies where the first one begins; None if none do."""
-        layout = CONTIGUOUS if is_aliased else layout
+        is_shared = layout == SHARED
+        layout = CONTIGUOUS if is_aliased or is_shared else layout
         self._input_layout, self._output_layout, self._placements = lay_out_mix(
             file, self.workloads, layout, device="cpu" if device == "cpu" else "cuda"
         )
@@ -69,6 +76,8 @@ class Slots:
             for inputs, _ in self._placements:
                 strides = _transposed_strides(inputs[second].shape) if self.turned else None
                 inputs[second] = replace(inputs[second], offset=inputs[first].offset, strides=strides)
+        self._owners = _share_weights(file, self.workloads, self._placements) if is_shared else {}
+        """Slot whose weight another slot has, by that slot and the weight's name."""
         memory = arenas.inputs.memory
         self._views = [
             {name: placement.view(memory) for name, placement in inputs.items()} for inputs, _ in self._placements
@@ -138,7 +147,8 @@ class Slots:
     def _write_slot(self, slot: int, values: dict[str, torch.Tensor]) -> None:
         """Write inputs into a slot; where an axis is one slice in memory, the first slice of the values counts."""
         self._truths.pop(slot, None)
-        self.drawn[slot] = values = dict(values)
+        shared = {name: self.drawn[owner][name] for (at, name), owner in self._owners.items() if at == slot}
+        self.drawn[slot] = values = {**values, **shared}
         if self.alias:
             source, part = self.alias
             start = view_start(values[source], tuple(values[part].shape))
@@ -177,6 +187,34 @@ def _draw_turn(file: DefinitionFile, workload: Workload, alias: tuple[str, str] 
     shape = file.definition.shape(spec, workload)
     is_square = len(shape) > 1 and shape[-1] == shape[-2] > 1
     return spec.layout == "any" and is_square and random.SystemRandom().random() < _EVEN
+
+
+def _share_weights(
+    file: DefinitionFile, workloads: Sequence[Workload], placements: Sequence[SlotPlacements]
+) -> dict[tuple[int, str], int]:
+    """Place each weight where the first slot with one of that shape and type has it; return that slot, by each
+    other slot and name.
+
+    Integers may depend on a size, so slots of one workload alone share them. None share what a promise in words
+    names, or what the definition draws, since it may have to fit the other inputs.
+    """
+    definition = file.definition
+    names = [
+        name
+        for name, spec in definition.tensor_inputs.items()
+        if spec.role == "weight" and file.inputs is None
+        if not any(re.search(rf"\b{name}\b", promise) for promise in definition.constraints)
+    ]
+    first: dict[object, int] = {}
+    owners: dict[tuple[int, str], int] = {}
+    for slot, (workload, (inputs, _)) in enumerate(zip(workloads, placements, strict=True)):
+        for name in names:
+            weight = inputs[name]
+            sizes = "" if is_floating(weight.dtype) else str(workload)
+            owner = first.setdefault((name, weight.shape, weight.dtype, sizes), slot)
+            if owner != slot:
+                owners[slot, name], inputs[name] = owner, placements[owner][0][name]
+    return owners
 
 
 def _transposed_strides(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ import os
 
 import psutil
 import pytest
-from lab_samples import HONEST, SQUARE, kernel
+from lab_samples import HONEST, SCALE, SQUARE, kernel
 
 from warpsmith import languages
 from warpsmith.core import gate_rules
@@ -24,7 +24,7 @@ def check(host, workshop, tmp_path):
     """`check(source, text)`: the check of a C++ version of the square, or of another definition of that name."""
 
     def run(source, text=SQUARE):
-        file = workshop.load("square", text)
+        file = workshop.load("scale" if text == SCALE else "square", text)
         build = languages.get("cpp").build(workshop.solution(source).path, file.definition, tmp_path / "built")
         source = SideSource(build, "cpp", Limits(seconds=30))
         return check_conditions(file, host, source, file.definition.workloads, "cpu")
@@ -98,6 +98,23 @@ def test_sizes_that_callers_share(check):
         SideFailed, match=f"from {gate_rules.CROWD} threads at once, each of its own size or numbers"
     ):
         check(kernel(shared, "#include <algorithm>\n#include <atomic>\n#include <unistd.h>"))
+
+
+def test_callers_with_the_same_weight(check):
+    body = """#include <atomic>
+#include <unistd.h>
+#include <warpsmith.hpp>
+static std::atomic<int> users[1 << 16];
+extern "C" void run(const Tensor& x, const Tensor& w, Tensor& y) {
+  std::atomic<int>& room = users[reinterpret_cast<uintptr_t>(w.data<float>()) >> 6 & 65535];
+  const bool taken = room++;
+  usleep(1000);
+  for (int64_t i = 0; i < x.numel(); ++i) y.data<float>()[i] = taken ? 0 : x.data<float>()[i] * w.data<float>()[i];
+  room--;
+}
+"""
+    with pytest.raises(SideFailed, match=r"threads at once.*: with the same weights"):
+        check(body, SCALE)
 
 
 SCALED = (

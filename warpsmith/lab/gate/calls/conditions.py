@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import os
 import random
 import subprocess
@@ -21,10 +22,12 @@ from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.scalar_values import vary_scalars
-from warpsmith.lab.timing.arenas import CHECKED_SLOTS, allocate_arenas
+from warpsmith.lab.timing.arenas import CHECKED_SLOTS, Arenas, allocate_arenas
 from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.timing.sides import SideSource, load_side
+from warpsmith.lab.timing.slots import SHARED
 from warpsmith.lab.workers import process
+from warpsmith.lab.workers.arena import CONTIGUOUS
 from warpsmith.lab.workers.side import Side, SideFailed
 from warpsmith.lab.workers.worker_host import STEADY_MEMORY, WorkerHost
 
@@ -121,29 +124,32 @@ def _check_at_once(
         for threads, sizes in workloads.items():
             for size in sizes:
                 with _place_failures(f"{_AT_ONCE.format(threads)}, at {size.name}"):
-                    seed = random.SystemRandom().getrandbits(62)
-                    session = Session(file, size, arenas, {SOLUTION: side}, seed, "cpu", count=threads)
-                    _call_at_once(session, side)
+                    _call_at_once(file, arenas, side, [size] * threads)
             names = ", ".join(size.name for size in sizes)
             clauses.append(f"{gate_rules.CONCURRENT_CALLS} times {_AT_ONCE.format(threads)}, at {names}")
         for mix in mixes:
             where = f"{_AT_ONCE.format(len(mix))}, {_MIXED}"
             with _place_failures(where):
-                seed = random.SystemRandom().getrandbits(62)
-                _call_at_once(Session(file, mix[0], arenas, {SOLUTION: side}, seed, "cpu", mix=mix), side)
+                _call_at_once(file, arenas, side, mix)
             clauses.append(f"{gate_rules.CONCURRENT_CALLS} times {where}")
     return clauses
 
 
-def _call_at_once(session: Session, side: Side) -> None:
-    """Grade calls from as many threads at once as the session has slots.
+def _call_at_once(file: DefinitionFile, arenas: Arenas, side: Side, workloads: Sequence[Workload]) -> None:
+    """Grade calls from as many threads at once as there are workloads, each at one of them; in every other round
+    they have the same weights, as callers of one model do.
 
     Raises:
         SideFailed: one is wrong, or threads that have ended left memory behind.
     """
-    memory = []
+    memory, chance = [], random.SystemRandom()
+    layouts = itertools.cycle(chance.sample((CONTIGUOUS, SHARED), 2))
     for times in (1, *[gate_rules.CONCURRENT_REPEATS] * gate_rules.CONCURRENT_CALLS):
-        _require_passed(session, functools.partial(Session.call_at_once, name=SOLUTION, times=times))
+        layout, sides = next(layouts), {SOLUTION: side}
+        seed = chance.getrandbits(62)
+        session = Session(file, workloads[0], arenas, sides, seed, "cpu", layout=layout, mix=workloads)
+        with _place_failures("with the same weights") if layout == SHARED else contextlib.nullcontext():
+            _require_passed(session, functools.partial(Session.call_at_once, name=SOLUTION, times=times))
         memory.append(process.private_bytes(side.pid))
     growth = memory[-1] - memory[1]
     if growth > gate_rules.LEAK_BYTES:
