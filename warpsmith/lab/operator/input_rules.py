@@ -346,3 +346,7 @@ VIEW_TRIES: Final = 4
 
 MIXED_SIZES: Final = 4
 """Sizes of a crowd whose threads each call at their own, the largest there are. Chosen: long calls meet more."""
+
+LATE_DISTRIBUTIONS: Final = 2
+"""Adversarial distributions, besides rows that mix them, that follow many calls on the same normal inputs. Chosen:
+what a version takes from those calls, it has taken by then."""

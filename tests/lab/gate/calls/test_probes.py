@@ -78,6 +78,13 @@ def test_an_honest_kernel_passes_all(probes):
 
 
 @needs_compiler
+def test_the_many_calls_have_normal_inputs(probes):
+    text = SQUARE.replace('name="small",', 'name="small", distribution="masked",')
+    assert probes(kernel(HONEST))._small_workload.name == "small"
+    assert probes(kernel(HONEST), text)._small_workload.name == "large"
+
+
+@needs_compiler
 def test_where_nothing_is_timed_that_is_said(probes):
     found = probes(kernel(HONEST))
     found.run()

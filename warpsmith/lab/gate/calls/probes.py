@@ -19,7 +19,9 @@ from warpsmith.core.evaluation import Status
 from warpsmith.core.text import quote_foreign
 from warpsmith.core.trust import Check
 from warpsmith.lab.gate.calls import edits, leftovers, repeats, views
+from warpsmith.lab.gate.calls.other_values import require_pass_on_others
 from warpsmith.lab.grading import correctness
+from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.tensor_bytes import equal_bytes
 from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.workers.calls import audit
@@ -61,9 +63,11 @@ class Probes:
         )
         """Workload of all probes except those that time calls."""
         enough = [workload for workload in checked if self._has_enough_outputs(workload)]
-        self._small_workload = min(enough or checked, key=self._nonzero_size)
+        self._small_workload = min(
+            enough or checked, key=lambda w: (w.distribution != "normal", self._nonzero_size(w))
+        )
         """Workload of many calls, which results are held over and leftovers counted after, and of calls in direct
-        succession."""
+        succession; of normal inputs where there is one, so that these calls look like most."""
         self.notes: list[str] = []
         """Findings that deserve a look."""
         self.checks: list[Check] = []
@@ -234,17 +238,23 @@ class Probes:
                     "calls share the memory of their results",
                     SOLUTION,
                 )
-        self._edit_after_calls(session)
+        self._edit_after_calls(session, input_rules.LATE_DISTRIBUTIONS)
         self._add_check("results held", f"over {calls} calls at {session.workload.name}")
         self._add_check("nothing left behind", f"after {calls} calls at {session.workload.name}")
 
-    def _edit_after_calls(self, session: Session) -> None:
-        """Change an element after hundreds of calls on the same inputs: a result may be kept only from then on."""
+    def _edit_after_calls(self, session: Session, further: int = 0) -> None:
+        """Change an element after hundreds of calls on the same inputs: a result may be kept only from then on.
+
+        Then call on rows that mix adversarial distributions, and on `further` of these: a version may take it from
+        the calls so far that none comes.
+        """
         drawn = session.drawn[1]
         session.write_inputs(0, drawn)
         edits.require_pass(session.call_and_grade(SOLUTION), Status.INCORRECT_NUMERICAL, "after many calls")
         for name in [name for name, tensor in drawn.items() if tensor.numel()]:
             edits.require_fresh_result(session, drawn, name)
+        if not self._interpreted:
+            require_pass_on_others(session, further, "after many calls on normal ones")
 
     def _reuse_memory(self, session: Session) -> None:
         """Call with an earlier result in the memory of the outputs, whether passed or allocated."""
