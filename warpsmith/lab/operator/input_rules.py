@@ -350,3 +350,11 @@ MIXED_SIZES: Final = 4
 LATE_DISTRIBUTIONS: Final = 2
 """Adversarial distributions, besides rows that mix them, that follow many calls on the same normal inputs. Chosen:
 what a version takes from those calls, it has taken by then."""
+
+DRIFT_CALLS: Final = 60
+"""Calls while a weight drifts, each after a step in the same direction; the last one is graded. Chosen: together
+the steps are far more than rounding, in little time."""
+
+DRIFT_STEPS: Final = (16, 20)
+"""Negative binary logarithms, least and most, of the share of its size by which a weight moves in such a step, as
+far as its type shows it. Chosen: below `gate_rules.NEAR_EDITS`, as the steps of a small learning rate are."""

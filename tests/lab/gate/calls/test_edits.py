@@ -182,3 +182,20 @@ def test_exchanges_keep_what_inputs_promise() -> None:
     assert edits.list_exchanges(session, "ids", torch.arange(1)) == ()
     session.file.inputs = object()
     assert edits.list_exchanges(session, "mask", HIDDEN) == ()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "least", "most"), [("float32", 16, 20), ("float16", 10, 10), ("bfloat16", 7, 7)]
+)
+def test_a_step_of_a_drift_is_small_and_shows(dtype: str, least: int, most: int) -> None:
+    weight = torch.linspace(1.0, 1.9, 50).to(getattr(torch, dtype))
+    session = SimpleNamespace(file=SimpleNamespace(inputs=None))
+    steps = [edits.draw_drift(session, weight) for _ in range(100)]
+    assert {float(step.abs().max()) for step in steps} <= {2.0**-bits for bits in range(least, most + 1)}
+    assert all(bool((edits._step_weight(weight, step) != weight).all()) for step in steps)
+    assert 20 < sum(bool((step > 0).all()) for step in steps) < 80
+
+
+def test_weights_of_a_definition_of_its_own_draws_shrink() -> None:
+    session = SimpleNamespace(file=SimpleNamespace(inputs=len))
+    assert bool((edits.draw_drift(session, torch.ones(9)) < 0).all())

@@ -193,6 +193,18 @@ def test_a_result_that_is_left_where_the_memory_holds_it(probes, text):
 
 
 @needs_compiler
+def test_weights_whose_smallest_steps_are_missed(probes):
+    body = """static float had[1 << 13], old[1 << 13]; static int64_t count = 0; bool same = n == count;
+      for (int64_t i = 0; same && i < n; ++i) same = std::fabs(w[i] - had[i]) <= 1.8e-5f * std::fabs(had[i]);
+      if (!same) std::memcpy(old, w, n * sizeof(float));
+      std::memcpy(had, w, n * sizeof(float)); count = n;
+      for (int64_t i = 0; i < n; ++i) y[i] = old[i] * x[i];"""
+    status, message = failure(probes(kernel(body, weight=True), SCALE))
+    assert status is Status.CACHED_RESULT
+    assert "small steps of w" in message
+
+
+@needs_compiler
 def test_weights_whose_small_updates_are_missed(probes, monkeypatch):
     body = """static float kept[1 << 13]; static int64_t had = 0; float far = 0;
       for (int64_t i = 0; i < n; ++i) far = std::fmax(far, std::fabs(w[i] - kept[i]));

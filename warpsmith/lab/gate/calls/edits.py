@@ -112,6 +112,63 @@ def require_fresh_results(session: Session, drawn: Tensors, kinds: Sequence[tupl
         require_pass(grade, Status.CACHED_RESULT, _AFTER.format(name))
 
 
+def require_fresh_after_drift(session: Session, drawn: Tensors, name: str) -> int:
+    """Call many times, each after a step of a weight that is too small to show, and grade the last call alone.
+
+    All steps are alike, so that what a call keeps until the weight has moved by more falls far behind. Further
+    steps follow a near miss.
+
+    Args:
+        session: session of the version.
+        drawn: inputs before the first step.
+        name: the weight, of floating-point numbers.
+
+    Returns:
+        The number of calls; 0 where the reference misses its bound after them, which says nothing.
+
+    Raises:
+        SideFailed: the result is wrong.
+    """
+    current, calls = dict(drawn), 0
+    limits, step = session.inputs.range_limits(name), draw_drift(session, drawn[name])
+    for _ in range(gate_rules.DRAW_TRIES):
+        for _ in range(input_rules.DRIFT_CALLS):
+            current[name] = hold_limits(_step_weight(current[name], step), limits)
+            session.write_inputs(0, current)
+            session.call_side(SOLUTION)
+            calls += 1
+        if session.grade_reference().status is not Status.PASSED or not session.choices_are_stable():
+            return 0
+        grade = session.call_and_grade(SOLUTION)
+        if not grade.near_miss:
+            break
+    require_pass(grade, Status.CACHED_RESULT, f"after {calls} small steps of {name} in one direction")
+    return calls
+
+
+def draw_drift(session: Session, weight: torch.Tensor) -> torch.Tensor:
+    """Draw the share of its size that each element of a weight moves by in a step: between a few units in the last
+    place and the smallest share of an edit.
+
+    In every other draw all grow; else each grows or shrinks. Where a definition draws its own inputs, all shrink.
+    """
+    import torch
+
+    chance, (least, most) = random.SystemRandom(), input_rules.DRIFT_STEPS
+    digits = 1 - round(log2(torch.finfo(weight.dtype).eps))
+    share = 2.0 ** -min(digits - 1, chance.randint(least, most))
+    if session.file.inputs is not None:
+        return torch.full(weight.shape, -share, dtype=torch.float64, device=weight.device)
+    signs = torch.ones(weight.shape, dtype=torch.float64, device=weight.device)
+    if chance.random() < _EVEN:
+        signs = 2.0 * torch.randint(2, weight.shape, device=weight.device).double() - 1
+    return share * signs
+
+
+def _step_weight(weight: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
+    return (weight.double() * (1 + step)).to(weight.dtype)
+
+
 def list_edit_kinds(session: Session, name: str, drawn: torch.Tensor) -> tuple[EditKind, ...]:
     """Return the kinds of edits, besides single elements, that keep what an input promises."""
     spec = session.file.definition.tensor_inputs[name]

@@ -92,6 +92,7 @@ class Probes:
         self._bound_memory(session)
         session = self._open(self._small_workload)
         self._call_in_succession(session)
+        self._let_weights_drift(session)
         self._hold_results(session)
         self._compare_state(session)
         self._edit_at_odd_sizes()
@@ -296,6 +297,18 @@ class Probes:
             updated = {name: edits.update_weight(current[name], directions[name]) for name in weights}
             limits = session.inputs.range_limits
             current.update({name: edits.hold_limits(each, limits(name)) for name, each in updated.items()})
+
+    def _let_weights_drift(self, session: Session) -> None:
+        """Move a weight by little before each of many calls: what is kept until it moves by more falls behind."""
+        session.fill_inputs()
+        drawn = session.drawn[0]
+        fine = [name for name in self._weights if drawn[name].is_floating_point() and drawn[name].itemsize > 1]
+        fine = [name for name in fine if drawn[name].numel()]  # types of 8 bits have no small step
+        if not fine or self._interpreted:
+            return
+        name = random.SystemRandom().choice(fine)
+        if calls := edits.require_fresh_after_drift(session, drawn, name):
+            self._add_check("slow drift", f"{calls} steps of {name} at {session.workload.name}")
 
     def _suppress_kernels(self, session: Session) -> None:
         """Call with the solution's own kernel launches suppressed; the result must be wrong."""
