@@ -8,11 +8,13 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from lab_samples import SQUARE, kernel
 
 from warpsmith.core import gate_rules
 from warpsmith.core.evaluation import Status
-from warpsmith.lab.gate.correctness_check import CorrectnessCheck
+from warpsmith.lab.gate.correctness_check import CorrectnessCheck, Extremes
 from warpsmith.lab.grading import correctness
+from warpsmith.lab.machine import system
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import load_definition
 from warpsmith.lab.operator.distributions import (
@@ -27,6 +29,7 @@ from warpsmith.lab.operator.distributions import (
     PADDED_ROWS,
     UNMIXED,
 )
+from warpsmith.lab.workers.side import SideFailed
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -264,3 +267,22 @@ def test_another_layout_gets_one_of_the_distributions():
     assert len(set(drawn)) > 15
     interpreted = CorrectnessCheck(FLOATS, None, None, "cpu", lambda: 1, True)
     assert tuple(interpreted._adversarial(session, most=1)) == ()
+
+
+@pytest.mark.skipif(system.find_cxx_compiler() is None, reason="no C++ compiler")
+def test_bits_of_unusual_values_that_differ_from_call_to_call(seat, workshop, monkeypatch):
+    monkeypatch.setattr(input_rules, "OTHER_VALUES_SHARE", 1)
+    text = SQUARE.replace('name="square"', 'name="square", deterministic=True')
+    body = """static int call = 0; ++call;
+      for (int64_t i = 0; i < n; ++i) y[i] = x[i] * x[i] * (call % 2 && std::fabs(x[i]) > 50 ? 1 + 1.2e-7f : 1);"""
+    found = seat(workshop.load("square", text), kernel(body))
+    check = CorrectnessCheck(found.file, found.arenas, found.side, "cpu", found.seed)
+    session = found.session(found.file.definition.workloads[0])
+
+    def call_until_they_come() -> None:
+        for _ in range(60):
+            check._check_repeat_on_others(session, Extremes())
+
+    with pytest.raises(SideFailed) as caught:
+        call_until_they_come()
+    assert caught.value.status is Status.NOT_REPRODUCIBLE

@@ -21,6 +21,7 @@ from warpsmith.errors import BadDefinition, MachineFailed
 from warpsmith.lab.gate.calls import batches, large_edits
 from warpsmith.lab.gate.calls.callers import OtherCallers
 from warpsmith.lab.gate.calls.late_calls import LateCalls
+from warpsmith.lab.gate.calls.other_values import fill_other_values
 from warpsmith.lab.gate.calls.special_numbers import SpecialNumbers
 from warpsmith.lab.gate.calls.unread_inputs import call_beside_unwritten
 from warpsmith.lab.grading import adversarial, correctness, planted_values, rounding, rows, shapes
@@ -398,6 +399,7 @@ class CorrectnessCheck:
         self._check_untouched(session)
         if session.workload.set != "odd" and layout == "contiguous":
             self._check_adversarial(session, notes)  # first, so that plain values are what stays in a workspace
+        self._check_repeat_on_others(session, extremes)
         session.fill_inputs()
         self._grade_call(session, normal)
         self._check_repeat(session, extremes)
@@ -550,6 +552,14 @@ class CorrectnessCheck:
         extremes.repeat = max(extremes.repeat, share)
         if failure:
             raise SideFailed(Status.NOT_REPRODUCIBLE, failure)
+
+    def _check_repeat_on_others(self, session: Session, extremes: Extremes) -> None:
+        """Call twice on the same inputs of an adversarial distribution, by chance, where bits are promised."""
+        if self._turns is not None or not self._file.definition.deterministic:
+            return
+        if session.chance(input_rules.OTHER_VALUES_SHARE) and fill_other_values(session):
+            session.call_side(SOLUTION, deliver=True)
+            self._check_repeat(session, extremes)
 
     def _check_rounding(self, session: Session) -> None:
         """Look for results of the last call that are truncated, whose errors stay within the bound."""

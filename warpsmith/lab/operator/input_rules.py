@@ -347,6 +347,13 @@ VIEW_TRIES: Final = 4
 MIXED_SIZES: Final = 4
 """Sizes of a crowd whose threads each call at their own, the largest there are. Chosen: long calls meet more."""
 
+OTHER_VALUES_SHARE: Final = 0.5
+"""Share of the repeated calls, and of the rows that are placed in other batches, whose values have an adversarial
+distribution where the reference holds. Chosen: what goes by values must go by these too."""
+
+LARGEST_NEIGHBOR: Final = 0.25
+"""Share of the batches in which another row than those that are compared holds the largest numbers. Chosen."""
+
 LATE_DISTRIBUTIONS: Final = 2
 """Adversarial distributions, besides rows that mix them, that follow many calls on the same normal inputs. Chosen:
 what a version takes from those calls, it has taken by then."""

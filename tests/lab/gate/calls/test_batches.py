@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 from lab_samples import HEAD
 
 from warpsmith.core.evaluation import Status
@@ -34,6 +35,7 @@ def reference(x):
 def rows_kernel(condition: str) -> str:
     """A version that multiplies where a condition holds."""
     return f"""\
+#include <cmath>
 #include <warpsmith.hpp>
 extern "C" void run(const Tensor& x, Tensor& y) {{
   const int64_t rows = x.size(0), count = x.numel();
@@ -91,10 +93,38 @@ def test_a_batch_is_not_longer_where_callers_may_not_choose_it(workshop, file, a
 
 
 @needs_compiler
+@pytest.mark.parametrize(("promise", "comes"), [("", True), ("x is small", False)])
+def test_one_neighbor_holds_the_largest_numbers(seat, workshop, monkeypatch, promise, comes):
+    monkeypatch.setattr(input_rules, "LARGEST_NEIGHBOR", 1)
+    text = ROWS.replace("flops=", f'constraints=("{promise}",), flops=') if promise else ROWS
+    found = seat(workshop.load("rows", text), rows_kernel("false"))
+    batch = found.session(found.file.definition.workloads[0])
+    for _ in range(5):
+        drawn = batches.draw_neighbors(batch, "rows", [0, 2])["x"]
+        assert [float(row.abs().min()) == torch.finfo(row.dtype).max for row in drawn] == [False, comes, False]
+        whole = batches.draw_neighbors(batch, "rows", [0, 1, 2])["x"]
+        assert float(whole.abs().max()) < torch.finfo(whole.dtype).max
+
+
+@needs_compiler
+def test_bits_of_unusual_rows_that_depend_on_the_length(seat, file):
+    place = seat(file, rows_kernel("rows < 3 && std::fabs(x.data<float>()[i]) > 50"))
+    check = CorrectnessCheck(file, place.arenas, place.side, "cpu", place.seed, False)
+
+    def check_until_they_come() -> None:
+        for _ in range(60):
+            check.check_batches(file.definition.workloads[0])
+
+    with pytest.raises(SideFailed, match="bits of y depend on the batch of a row"):
+        check_until_they_come()
+
+
+@needs_compiler
 @pytest.mark.parametrize(("condition", "interpreted", "passes"), [
     ("false", False, True), ("rows > 256", False, False), ("rows > 256", True, True), ("rows < 3", False, False),
 ])  # fmt: skip
-def test_bits_that_depend_on_the_length(seat, file, condition, interpreted, passes):
+def test_bits_that_depend_on_the_length(seat, file, monkeypatch, condition, interpreted, passes):
+    monkeypatch.setattr(input_rules, "OTHER_VALUES_SHARE", 0)  # of some values a third is exact
     place = seat(file, rows_kernel(condition))
     few = file.definition.workloads[0]
     check = CorrectnessCheck(file, place.arenas, place.side, "cpu", place.seed, interpreted, numbers=[256])

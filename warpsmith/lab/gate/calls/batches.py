@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Collection
+from math import nan
 from typing import TYPE_CHECKING
 
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Status
+from warpsmith.lab.gate.calls.other_values import fill_other_values
 from warpsmith.lab.grading import correctness, free_axes, rows
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
@@ -18,6 +21,9 @@ from warpsmith.lab.workers.side import SideFailed
 
 if TYPE_CHECKING:
     import torch
+
+_FREE = ("workload", "normal")
+"""Distributions of inputs that may hold any number."""
 
 
 def check_batches(
@@ -38,7 +44,8 @@ def check_batches(
     assert axis is not None
     size = file.definition.sizes(workload)[axis]
     whole, chance = open_session(workload), random.SystemRandom()
-    whole.fill_inputs(slots=1)
+    if not (whole.chance(input_rules.OTHER_VALUES_SHARE) and fill_other_values(whole)):
+        whole.fill_inputs(slots=1)
     outputs = {name: spec for name, spec in file.definition.outputs.items() if axis in spec.shape}
     team = chance.choice(input_rules.BATCH_TEAMS) if whole.device == "cpu" else 0
     caller: dict[str, float | str] = {"team": team} if team else {}
@@ -47,17 +54,41 @@ def check_batches(
         chosen = rows.choose_places(size, min(size, length, input_rules.PLACED_ROWS))
         places = rows.choose_places(length, len(chosen))
         batch = open_session(rows.shorten(workload, axis, length))
-        batch.fill_inputs(
-            chance.choice((None, MIXED_ROWS)) if batch.inputs.adversarial_distributions else None, slots=1
-        )
+        others = draw_neighbors(batch, axis, places)
         inputs = file.definition.tensor_inputs
-        batch.write_inputs(0, rows.place_rows(batch.drawn[0], whole.drawn[0], inputs, axis, chosen, places))
+        batch.write_inputs(0, rows.place_rows(others, whole.drawn[0], inputs, axis, chosen, places))
         results = _call_outputs(batch, caller)
         again = rows.take_rows({name: results[name] for name in outputs}, outputs, axis, places)
         first = rows.take_rows({name: expected[name] for name in outputs}, outputs, axis, chosen)
         if name := correctness.differing_output(first, again):
             where = f"{length} instead of {size} along `{axis}`" + (f", {team} OpenMP threads" if caller else "")
             raise SideFailed(Status.NOT_REPRODUCIBLE, f"bits of {name} depend on the batch of a row: {where}")
+
+
+def draw_neighbors(batch: Session, axis: str, places: Collection[int]) -> dict[str, torch.Tensor]:
+    """Draw the inputs of a batch; by chance one row, at none of some places, holds the largest numbers, or NaN if
+    a workload of the definition has it.
+
+    Inputs that a promise in words names, or whose range is declared, keep what was drawn.
+    """
+    import torch
+
+    chance, definition = random.SystemRandom(), batch.file.definition
+    adversarial = batch.inputs.adversarial_distributions
+    batch.fill_inputs(chance.choice((None, MIXED_ROWS)) if adversarial else None, slots=1)
+    drawn = dict(batch.drawn[0])
+    free = sorted(set(range(definition.sizes(batch.workload)[axis])).difference(places))
+    if not (free and adversarial and chance.random() < input_rules.LARGEST_NEIGHBOR):
+        return drawn
+    row, has_nan = chance.choice(free), any(each.distribution == "nonfinite" for each in definition.workloads)
+    for name, spec in definition.tensor_inputs.items():
+        promised = any(re.search(rf"\b{name}\b", promise) for promise in definition.constraints)
+        bounded = promised or spec.distribution not in _FREE or not drawn[name].is_floating_point()
+        if axis in spec.shape and not bounded:
+            largest = torch.finfo(drawn[name].dtype).max
+            drawn[name] = drawn[name].clone()
+            drawn[name].select(spec.shape.index(axis), row).fill_(nan if has_nan else largest)
+    return drawn
 
 
 def draw_lengths(
