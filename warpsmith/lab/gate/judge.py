@@ -469,14 +469,14 @@ class _Gate:
 
     def _change_conditions(self, host: WorkerHost, sides: Sides) -> None:
         """Call a version that gains in another environment, and beyond the reach of 32-bit offsets."""
-        source, file = sides.source(SOLUTION), self.request.file
+        source, file, path = sides.source(SOLUTION), self.request.file, self.request.candidate.path
         sizes = [self.probed or self.timed[0], *self._checked, *self.timed]
         with self._step("conditions"), self._attribute_failures(sizes[0]):
             leftovers.require_same_state(sides.running[SOLUTION])
             leftovers.require_few_leftovers(sides.running[SOLUTION])
             leftovers.require_own_exit_code(sides.running[SOLUTION])
             sides.close_running()
-            other = conditions.check_conditions(file, host, source, sizes, self.device, self.interpreted)
+            other = conditions.check_conditions(file, host, source, sizes, self.device, self.interpreted, path)
             self.trust.append(other)
             self.request.tell("conditions: 64-bit offsets")
             self.trust.append(offsets.check_offsets(file, host, source, self.timed, self.device))

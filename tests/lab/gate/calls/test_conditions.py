@@ -11,7 +11,7 @@ from lab_samples import HONEST, SCALE, SQUARE, kernel
 from warpsmith import languages
 from warpsmith.core import gate_rules
 from warpsmith.core.evaluation import Status
-from warpsmith.lab.gate.calls.conditions import check_conditions
+from warpsmith.lab.gate.calls.conditions import check_conditions, draw_environment
 from warpsmith.lab.machine import system
 from warpsmith.lab.timing.sides import SideSource
 from warpsmith.lab.workers.side import Limits, SideFailed
@@ -25,9 +25,10 @@ def check(host, workshop, tmp_path):
 
     def run(source, text=SQUARE):
         file = workshop.load("scale" if text == SCALE else "square", text)
-        build = languages.get("cpp").build(workshop.solution(source).path, file.definition, tmp_path / "built")
+        path = workshop.solution(source).path
+        build = languages.get("cpp").build(path, file.definition, tmp_path / "built")
         source = SideSource(build, "cpp", Limits(seconds=30))
-        return check_conditions(file, host, source, file.definition.workloads, "cpu")
+        return check_conditions(file, host, source, file.definition.workloads, "cpu", path=path)
 
     return run
 
@@ -43,7 +44,13 @@ def test_an_honest_version_passes_and_leaves_nothing_behind(check):
 
 @pytest.mark.parametrize(
     "sign",
-    ['std::getenv("BENCHMARK")', 'std::getenv("PYTEST_CURRENT_TEST")', '!std::getenv("OMP_WAIT_POLICY")'],
+    [
+        'std::getenv("BENCHMARK")',
+        'std::getenv("WORLD_SIZE")',
+        'std::getenv("MY_SERVING_TIER")',
+        'std::getenv("PYTEST_CURRENT_TEST")',
+        '!std::getenv("OMP_WAIT_POLICY")',
+    ],
 )
 def test_a_version_that_behaves_by_its_environment_is_wrong(check, sign):
     body = f"for (int64_t i = 0; i < n; ++i) y[i] = {sign} ? 0 : x[i] * x[i];"
@@ -51,6 +58,14 @@ def test_a_version_that_behaves_by_its_environment_is_wrong(check, sign):
         check(kernel(body, "#include <cstdlib>"))
     assert caught.value.status is Status.INCORRECT_NUMERICAL
     assert "an environment that names benchmarks" in caught.value.message
+
+
+def test_variables_of_a_source_have_values_by_chance():
+    drawn = [draw_environment(["MY_TIER", "PATH"]) for _ in range(40)]
+    assert len({each["MY_TIER"] for each in drawn}) > 1
+    assert all("PATH" not in each for each in drawn)
+    assert drawn[0]["WORLD_SIZE"] == "8"
+    assert drawn[0]["OMP_WAIT_POLICY"] is None
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core")

@@ -11,7 +11,8 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from warpsmith.core import gate_rules
 from warpsmith.core.definition import Workload
@@ -30,6 +31,7 @@ from warpsmith.lab.workers import process
 from warpsmith.lab.workers.arena import CONTIGUOUS
 from warpsmith.lab.workers.side import Side, SideFailed
 from warpsmith.lab.workers.worker_host import STEADY_MEMORY, WorkerHost
+from warpsmith.languages.source_variables import read_variable_names
 
 _WORKER_VARIABLES = ("OMP_WAIT_POLICY", "PYTHONDONTWRITEBYTECODE", *STEADY_MEMORY)
 _SALT = {
@@ -37,7 +39,22 @@ _SALT = {
     "KERNEL_BENCH": "1",
     "PROFILE": "1",
     "PYTEST_CURRENT_TEST": "test_kernels.py::test_speed (call)",
+    "CI": "true",
+    "RANK": "1",
+    "LOCAL_RANK": "1",
+    "WORLD_SIZE": "8",
+    "LOCAL_WORLD_SIZE": "8",
+    "SLURM_NTASKS": "8",
+    "SLURM_PROCID": "1",
+    "OMPI_COMM_WORLD_SIZE": "8",
+    "OMP_NUM_THREADS": "2",
+    "MKL_NUM_THREADS": "2",
 }
+"""Variables that benchmarks, launchers of many processes and users set."""
+
+_VALUES = ("1", "2", "8", "true")
+"""Values of variables that a version's source names, by chance."""
+
 _BUSY = "in an environment that names benchmarks, on one busy core"
 _AT_ONCE = "from {} threads at once"
 _MIXED = "each of its own size or numbers"
@@ -52,6 +69,7 @@ def check_conditions(
     workloads: Sequence[Workload],
     device: str,
     interpreted: bool = False,
+    path: Path | None = None,
 ) -> Check:
     """Grade calls of a version in further processes under conditions that none of its earlier ones had.
 
@@ -62,12 +80,14 @@ def check_conditions(
         workloads: workloads at which it is correct; the first gets the calls, and some others calls at once.
         device: `cpu` or `cuda`.
         interpreted: calls are interpreted, which no two threads can do at once.
+        path: file of its source, whose environment variables are set.
 
     Raises:
         SideFailed: the version is wrong there, or leaves the core that it was given.
     """
     workload, *others = workloads
-    clauses = [_check_on_a_busy_core(file, host, source, workload, device)]
+    names = read_variable_names(path) if path else ()
+    clauses = [_check_on_a_busy_core(file, host, source, workload, device, names)]
     if device == "cpu" and not interpreted:
         sizes = _draw_sizes(file, others, workload)
         clauses += _check_at_once(file, host, source, sizes, _draw_mixes(file, [workload, *others], sizes))
@@ -75,7 +95,12 @@ def check_conditions(
 
 
 def _check_on_a_busy_core(
-    file: DefinitionFile, host: WorkerHost, source: SideSource, workload: Workload, device: str
+    file: DefinitionFile,
+    host: WorkerHost,
+    source: SideSource,
+    workload: Workload,
+    device: str,
+    names: Collection[str],
 ) -> str:
     """Grade calls on one busy core, in an environment that names benchmarks; return what was done."""
     arenas = allocate_arenas(file, [workload], [], [SOLUTION], device)
@@ -83,8 +108,8 @@ def _check_on_a_busy_core(
     with contextlib.ExitStack() as stack:
         stack.callback(arenas.close)
         stack.callback(side.close)
-        side.ask({"do": "set_environment", "variables": dict.fromkeys(_WORKER_VARIABLES) | _SALT,
-                  "arguments": _ARGUMENTS})  # fmt: skip
+        variables = draw_environment(names)
+        side.ask({"do": "set_environment", "variables": variables, "arguments": _ARGUMENTS})
         with _place_failures(_BUSY), _one_busy_core(side):
             load_side(side, file, source, arenas, device)
             seed = random.SystemRandom().getrandbits(62)
@@ -92,6 +117,13 @@ def _check_on_a_busy_core(
             for _ in range(gate_rules.CONDITION_CALLS):
                 _require_passed(session, lambda each: [each.call_and_grade(SOLUTION)])
     return f"{gate_rules.CONDITION_CALLS} calls at {workload.name}, {_BUSY}"
+
+
+def draw_environment(names: Collection[str]) -> dict[str, str | None]:
+    """Draw variables, with None for those to remove; those that a source names have a value by chance."""
+    chance = random.SystemRandom()
+    drawn = {name: chance.choice(_VALUES) for name in names if name not in os.environ}
+    return {**drawn, **dict.fromkeys(_WORKER_VARIABLES), **_SALT}
 
 
 def _check_at_once(

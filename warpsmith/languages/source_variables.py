@@ -1,0 +1,23 @@
+"""Environment variables that a version's source names: a program that asks for one has it among its strings."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+_NAME = re.compile(r"""(?P<quote>["'])(?P<name>[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)(?P=quote)""")
+
+_LIBRARIES = (
+    "CUDA_", "CUBLAS_", "CUDNN_", "CUTE_", "GOMP_", "HIP_", "HSA_", "KMP_", "LD_", "MALLOC_", "NCCL_", "NVIDIA_",
+    "OMP_", "PYTHON", "PYTORCH_", "ROCR_", "TORCH_", "TRITON_", "XDG_",
+)  # fmt: skip
+"""Beginnings of names that libraries read: a value that they do not know stops them."""
+
+
+def read_variable_names(path: Path) -> frozenset[str]:
+    """Return the strings of a source that look like environment variables: capital letters with an underscore.
+
+    Those of libraries, which no version has for itself, are left out.
+    """
+    found = {match["name"] for match in _NAME.finditer(path.read_text(errors="replace"))}
+    return frozenset(name for name in found if not name.startswith(_LIBRARIES))
