@@ -139,16 +139,29 @@ def test_memory_beyond_a_layout_is_cleared():
         made.close()
 
 
-def test_an_expanded_axis_is_one_slice_in_memory(alone):
-    seen = set()
-    for _ in range(40):
-        made, _, place = alone((2, 1, 3), "expanded")
-        axis = place.expanded_axis
-        assert place.view(made.memory).stride(axis) == 0
-        assert place.nbytes == 4 * 6 // (2, 1, 3)[axis]
-        seen.add(axis)
-    assert seen == {0, 2}
-    assert alone((1, 1), "expanded")[2].expanded_axis is None
+def test_expanded_axes_are_one_slice_in_memory(alone):
+    shape, seen = (2, 1, 3), set()
+    for _ in range(60):
+        made, _, place = alone(shape, "expanded")
+        axes = place.expanded_axes
+        assert all(place.view(made.memory).stride(axis) == 0 for axis in axes)
+        assert place.nbytes == 4 * prod(size for axis, size in enumerate(shape) if axis not in axes)
+        seen.add(axes)
+    assert seen == {(0,), (2,), (0, 2)}
+    assert alone((1, 1), "expanded")[2].expanded_axes == ()
+
+
+def test_expanded_tensors_may_have_gaps():
+    places = [Layout().add((2, 3, 4, 5), "float32", "expanded") for _ in range(3000)]
+    rows = {(place.strides[2], place.strides[3]) for place in places if place.expanded_axes == (0, 1)}
+    assert {(5, 1), *((5 + gap, 1) for gap in input_rules.PADDINGS)} < rows, "no gaps behind rows"
+    planes = {place.strides[0] for place in places if place.expanded_axes == (1,)}
+    assert {20, *(20 + gap for gap in input_rules.PADDINGS)} < planes, "no gaps behind planes"
+
+
+def test_planes_of_a_transposed_tensor_may_have_gaps():
+    strides = {Layout().add((2, 3, 4), "float32", "transposed").strides for _ in range(600)}
+    assert {(3, 1, 6 + gap) for gap in input_rules.PADDINGS} < strides
 
 
 def test_rows_are_padded_by_one_of_several_widths():

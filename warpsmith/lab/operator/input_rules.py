@@ -304,6 +304,10 @@ GAP_ELEMENTS: Final = 1 << 20
 """Elements of a tensor above which a transposed or expanded one has no gaps. Chosen: each byte of a gap is
 checked."""
 
+EXPANDED_ALONE_SHARE: Final = 0.375
+"""Share of the expanded tensors of which a single axis is expanded, however many there are. Chosen: kernels often
+take for granted that no more are."""
+
 SLICE_STEPS: Final = (2, 3, 4)
 """Steps between the elements of a sliced tensor along its last axis, by chance: queries and keys, or those and
 values, in one tensor; and a channel of four."""

@@ -85,7 +85,7 @@ class Slots:
         """Inputs of each slot by name, as views of the arena."""
         self.drawn: list[dict[str, torch.Tensor]] = [{} for _ in range(self.slots)]
         self.expanded = any(
-            tensor.expanded_axis is not None for inputs, _ in self._placements for tensor in inputs.values()
+            bool(tensor.expanded_axes) for inputs, _ in self._placements for tensor in inputs.values()
         )
         self.correlated = self.expanded  # the elements of an expanded axis are alike
         self._truths: dict[int, Truth] = {}
@@ -145,7 +145,7 @@ class Slots:
         self._synchronize()
 
     def _write_slot(self, slot: int, values: dict[str, torch.Tensor]) -> None:
-        """Write inputs into a slot; where an axis is one slice in memory, the first slice of the values counts."""
+        """Write inputs into a slot; where axes are one slice in memory, the first slice of the values counts."""
         self._truths.pop(slot, None)
         shared = {name: self.drawn[owner][name] for (at, name), owner in self._owners.items() if at == slot}
         self.drawn[slot] = values = {**values, **shared}
@@ -154,13 +154,12 @@ class Slots:
             start = view_start(values[source], tuple(values[part].shape))
             values[part] = start.transpose(-1, -2).contiguous() if self.turned else start
         for name, view in self._views[slot].items():
-            axis = self._placements[slot][0][name].expanded_axis
-            if axis is None:
-                view.copy_(values[name])
-                continue
-            first = values[name].narrow(axis, 0, 1)
-            view.narrow(axis, 0, 1).copy_(first)
-            values[name] = first.expand(view.shape).contiguous()
+            first, place = values[name], view
+            for axis in self._placements[slot][0][name].expanded_axes:
+                first, place = first.narrow(axis, 0, 1), place.narrow(axis, 0, 1)
+            place.copy_(first)
+            if place is not view:
+                values[name] = first.expand(view.shape).contiguous()
 
     def _check_memory(self, name: str, slot: int) -> None:
         for key, view in self._views[slot].items():

@@ -12,6 +12,7 @@ import itertools
 import mmap
 import os
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
@@ -45,16 +46,17 @@ STRIDED = ("padded", "transposed", "sliced", "misaligned", EXPANDED)
 """Further memory layouts of a tensor.
 
 `padded`: rows, planes or both are farther apart than they are long. `transposed`: the last two axes are swapped
-in memory; of more axes, any are; lines may be padded, and sliced. `sliced`: each row uses every second, third or
-fourth element. A vector does so in all three. `misaligned`: it starts one element after an aligned address.
-`expanded`: all of an axis drawn by chance is one slice in memory, which may be sliced, and the other axes are in
-any order.
+in memory; of more axes, any are; lines and planes may be padded, and lines sliced. `sliced`: each row uses every
+second, third or fourth element. A vector does so in all three. `misaligned`: it starts one element after an
+aligned address. `expanded`: all of some axes drawn by chance, or of every axis, is one slice in memory; the other
+axes are in any order, padded, and sliced, by chance.
 """
 
 DENSE = ("transposed", EXPANDED)
 """Layouts that may come without gaps, as they do where a tensor is large."""
 
-_DENSE_SHARE = _REORDERED_SHARE = _GAP_SHARE = 0.5
+_DENSE_SHARE = 1 / 3
+_PADDED_SHARE = _REORDERED_SHARE = _GAP_SHARE = _OUTER_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -79,9 +81,10 @@ class TensorPlacement:
         return count * DTYPES[self.dtype].bytes
 
     @property
-    def expanded_axis(self) -> int | None:
-        """Axis whose elements are one in memory."""
-        return self.strides.index(0) if self.strides is not None and 0 in self.strides else None
+    def expanded_axes(self) -> tuple[int, ...]:
+        """Axes of several elements that are one in memory."""
+        pairs = enumerate(zip(self.shape, self.strides or self.shape, strict=True))
+        return tuple(axis for axis, (size, stride) in pairs if size > 1 and stride == 0)
 
     def view(self, memory: torch.Tensor) -> torch.Tensor:
         """View the tensor in `memory`, the arena's bytes."""
@@ -111,9 +114,10 @@ class Layout:
         """Reserve the next placement, contiguous or one of `STRIDED`; a tensor without axes is never strided."""
         shift = DTYPES[dtype].bytes if layout == "misaligned" else 0
         padding, slicing = (random.SystemRandom().choice(each) for each in (self._paddings, self._slices))
-        if layout == "transposed" and len(shape) > 1 and not self._widest:
+        if layout in DENSE and (len(shape) > 1 or layout == EXPANDED) and not self._widest:
             # Each byte of a gap is checked, so that a wide one is not taken several times.
-            padding, slicing = (padding, 1) if self._may_be_dense() else (min(self._paddings), slicing)
+            is_padded = random.SystemRandom().random() < _PADDED_SHARE
+            padding, slicing = (padding, 1) if is_padded else (min(self._paddings), slicing)
         if layout in DENSE and (prod(shape) > input_rules.GAP_ELEMENTS or self._may_be_dense()):
             padding, slicing = 0, 1
         strides = _strides(shape, layout, padding, slicing, widest=self._widest)
@@ -152,11 +156,20 @@ class Layout:
 
 
 def _most_elements(shape: tuple[int, ...], layout: str, padding: int, slicing: int) -> int:
-    """Return the elements that any order of axes, or any expanded axis, takes with such gaps; else 0."""
-    if layout == "transposed":
-        lines = prod(shape) // max(min(shape), 1)
-        return lines * max(min(shape) + padding, (min(shape) + min(padding, *input_rules.PADDINGS)) * slicing)
-    return prod(shape) * slicing if layout == EXPANDED else 0
+    """Return the elements that any order of axes, or any expanded ones, take with such gaps; else 0."""
+    if layout not in DENSE:
+        return 0
+    options = ((padding, 1), (min(padding, *input_rules.PADDINGS), slicing))
+    return max(step * (prod(shape) + gap * _count_gaps(shape)) for gap, step in options)
+
+
+def _count_gaps(shape: tuple[int, ...]) -> int:
+    """Return the gaps, at most, in any order of axes: behind lines, and behind what has several lines."""
+    sizes, lines, count = sorted(max(size, 1) for size in shape), prod(shape), 0
+    for position, size in enumerate(sizes[:-1]):
+        lines //= size
+        count += lines if size > 1 or position == 0 else 0
+    return count
 
 
 def _strides(
@@ -176,11 +189,11 @@ def _strides(
     if not shape or layout in (CONTIGUOUS, "misaligned"):
         return None
     if layout == EXPANDED:
-        return _expanded_strides(shape, slicing)
+        return _expanded_strides(shape, padding, slicing)
     if len(shape) == 1:
         return (max(slicing, 2),)
     if layout == "transposed":
-        return _reordered_strides(shape, padding, slicing)
+        return _reordered_strides(shape, padding, slicing, widest)
     step, gaps = (1, _draw_gaps(len(shape) - 1, padding, widest)) if layout == "padded" else (slicing, ())
     strides = [step]
     for size, gap in itertools.zip_longest(reversed(shape[1:]), gaps, fillvalue=0):
@@ -198,33 +211,50 @@ def _draw_gaps(count: int, padding: int, widest: bool) -> tuple[int, ...]:
     )
 
 
-def _reordered_strides(shape: tuple[int, ...], padding: int, slicing: int) -> tuple[int, ...]:
-    """Return strides with the axes in another order than the tensor's, by chance, from a step on; lines of the
-    axis with that step are as far apart as they are long, or farther by the padding."""
+def _reordered_strides(shape: tuple[int, ...], padding: int, slicing: int, widest: bool) -> tuple[int, ...]:
+    """Return strides with the axes in another order than the tensor's, by chance, from a step on; lines, planes or
+    both are as far apart as they are long, or farther by the padding."""
     axes = list(range(len(shape)))
     order = axes[:]
     while order == axes:
         order = random.SystemRandom().sample(axes, len(axes))
-    strides, step = dict.fromkeys(axes, slicing), slicing
-    for axis in reversed(order):
-        strides[axis], step = step, step * shape[axis] + (padding * slicing if axis == order[-1] else 0)
-    return tuple(strides.values())
+    return _ordered_strides(shape, order, slicing, _draw_gaps(len(shape) - 1, padding * slicing, widest))
 
 
-def _expanded_strides(shape: tuple[int, ...], step: int) -> tuple[int, ...] | None:
-    """Return strides from a step on, but zero for an axis drawn by chance; by chance the others are in another
-    order than the tensor's. None if no axis has two elements."""
+def _expanded_strides(shape: tuple[int, ...], padding: int, step: int) -> tuple[int, ...] | None:
+    """Return strides from a step on, but zero for axes drawn by chance, or for all; by chance the others are in
+    another order than the tensor's, and padded. None if no axis has two elements."""
+    chance = random.SystemRandom()
     axes = [axis for axis, size in enumerate(shape) if size > 1]
     if not axes:
         return None
-    expanded = random.SystemRandom().choice(axes)
-    strides = [0] * len(shape)
-    order = list(range(len(shape)))
-    if random.SystemRandom().random() < _REORDERED_SHARE:
-        random.SystemRandom().shuffle(order)
-    for axis in reversed(order):
-        if axis != expanded:
-            strides[axis], step = step, step * max(shape[axis], 1)
+    expanded = _draw_expanded(axes)
+    order = [axis for axis in range(len(shape)) if axis not in expanded]
+    if chance.random() < _REORDERED_SHARE:
+        chance.shuffle(order)
+    gaps = _draw_gaps(len(order) - 1, padding * step, False) if len(order) > 1 else ()
+    return _ordered_strides(shape, order, step, gaps)
+
+
+def _draw_expanded(axes: list[int]) -> list[int]:
+    """Draw one of some axes, as many of the first ones as by chance, or as many of any: masks are expanded along
+    the outer axes, and the gradient of a sum along all."""
+    chance = random.SystemRandom()
+    if chance.random() < input_rules.EXPANDED_ALONE_SHARE:
+        return [chance.choice(axes)]
+    some = axes if chance.random() < _OUTER_SHARE else chance.sample(axes, len(axes))
+    return some[: chance.randint(1, len(axes))]
+
+
+def _ordered_strides(
+    shape: tuple[int, ...], order: Sequence[int], step: int, gaps: Sequence[int]
+) -> tuple[int, ...]:
+    """Return strides of axes, the outermost one first, with gaps behind their slices, the innermost one first; an
+    axis that is not among them has the stride zero, and one slice no gap behind it."""
+    strides, innermost = [0] * len(shape), order[-1:]
+    for axis, gap in itertools.zip_longest(reversed(order), gaps, fillvalue=0):
+        has_gap = shape[axis] > 1 or axis in innermost
+        strides[axis], step = step, step * max(shape[axis], 1) + (gap if has_gap else 0)
     return tuple(strides)
 
 
