@@ -74,6 +74,7 @@ def alone(monkeypatch):
     monkeypatch.setattr(input_rules, "SLICE_STEPS", (2,))
     monkeypatch.setattr(arena, "_DENSE_SHARE", 1)
     monkeypatch.setattr(arena, "_GAP_SHARE", 1)
+    monkeypatch.setattr(arena, "_SHIFTED_SHARE", 0)
     made = []
 
     def make(shape, how, dtype="float32"):
@@ -107,7 +108,8 @@ def test_layouts(alone, how, shape, strides):
     made, layout, place = alone(shape, how)
     view = place.view(made.memory)
     assert (view.shape, view.stride()) == (shape, strides)
-    assert (view.data_ptr() - made.memory.data_ptr()) % ALIGNMENT == (4 if how == "misaligned" else 0)
+    shift = (view.data_ptr() - made.memory.data_ptr()) % ALIGNMENT
+    assert (shift > 0) == (how == "misaligned"), "only one layout is misaligned surely"
     assert not (view == 7).any()
     view.fill_(7)
     assert made.guards_are_intact(layout)
@@ -162,6 +164,14 @@ def test_expanded_tensors_may_have_gaps():
 def test_planes_of_a_transposed_tensor_may_have_gaps():
     strides = {Layout().add((2, 3, 4), "float32", "transposed").strides for _ in range(600)}
     assert {(3, 1, 6 + gap) for gap in input_rules.PADDINGS} < strides
+
+
+@pytest.mark.parametrize(("dtype", "width"), [("float64", 8), ("float32", 4), ("uint8", 1)])
+@pytest.mark.parametrize("how", ["misaligned", "padded", "sliced"])
+def test_a_tensor_begins_at_any_multiple_of_its_elements(how, dtype, width):
+    shifts = {Layout().add((3, 4), dtype, how).offset % ALIGNMENT % 64 for _ in range(2000)}
+    assert shifts - {0} == set(range(width, 64, width))
+    assert (0 in shifts) == (how != "misaligned"), "a misaligned tensor is aligned"
 
 
 def test_rows_are_padded_by_one_of_several_widths():

@@ -304,6 +304,10 @@ GAP_ELEMENTS: Final = 1 << 20
 """Elements of a tensor above which a transposed or expanded one has no gaps. Chosen: each byte of a gap is
 checked."""
 
+SHIFT_BYTES: Final = 64
+"""Bytes below which a tensor of any layout begins after an aligned address: by an odd multiple of one, two, four
+or more elements, each as often. From the widest vectors of a CPU: slices keep a part of their alignment."""
+
 EXPANDED_ALONE_SHARE: Final = 0.375
 """Share of the expanded tensors of which a single axis is expanded, however many there are. Chosen: kernels often
 take for granted that no more are."""

@@ -47,16 +47,16 @@ STRIDED = ("padded", "transposed", "sliced", "misaligned", EXPANDED)
 
 `padded`: rows, planes or both are farther apart than they are long. `transposed`: the last two axes are swapped
 in memory; of more axes, any are; lines and planes may be padded, and lines sliced. `sliced`: each row uses every
-second, third or fourth element. A vector does so in all three. `misaligned`: it starts one element after an
-aligned address. `expanded`: all of some axes drawn by chance, or of every axis, is one slice in memory; the other
-axes are in any order, padded, and sliced, by chance.
+second, third or fourth element. A vector does so in all three. `misaligned`: it begins some elements after an
+aligned address; so do padded and sliced ones by chance. `expanded`: all of some axes drawn by chance, or of every
+axis, is one slice in memory; the other axes are in any order, padded, and sliced, by chance.
 """
 
 DENSE = ("transposed", EXPANDED)
 """Layouts that may come without gaps, as they do where a tensor is large."""
 
 _DENSE_SHARE = 1 / 3
-_PADDED_SHARE = _REORDERED_SHARE = _GAP_SHARE = _OUTER_SHARE = 0.5
+_PADDED_SHARE = _SHIFTED_SHARE = _REORDERED_SHARE = _GAP_SHARE = _OUTER_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Layout:
 
     def add(self, shape: tuple[int, ...], dtype: str, layout: str = "contiguous") -> TensorPlacement:
         """Reserve the next placement, contiguous or one of `STRIDED`; a tensor without axes is never strided."""
-        shift = DTYPES[dtype].bytes if layout == "misaligned" else 0
+        shift = self._draw_shift(dtype, layout)
         padding, slicing = (random.SystemRandom().choice(each) for each in (self._paddings, self._slices))
         if layout in DENSE and (len(shape) > 1 or layout == EXPANDED) and not self._widest:
             # Each byte of a gap is checked, so that a wide one is not taken several times.
@@ -134,6 +134,18 @@ class Layout:
     def room(self) -> int:
         """Bytes that the same tensors fit in, wherever in its page the first one begins."""
         return self.size - self._begin + PAGE
+
+    def _draw_shift(self, dtype: str, layout: str) -> int:
+        """Draw the bytes by which a tensor begins after an aligned address: an odd multiple of a power of two."""
+        width, most, chance = DTYPES[dtype].bytes, input_rules.SHIFT_BYTES, random.SystemRandom()
+        if layout not in ("misaligned", "padded", "sliced"):
+            return 0
+        if self._widest:
+            return most - width
+        if layout != "misaligned" and chance.random() >= _SHIFTED_SHARE:
+            return 0
+        step = width << chance.randrange((most // width).bit_length() - 1)
+        return chance.randrange(step, most, 2 * step)
 
     def _may_be_dense(self) -> bool:
         return not self._widest and random.SystemRandom().random() < _DENSE_SHARE

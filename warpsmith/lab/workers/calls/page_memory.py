@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 PLACEMENTS: Final[Mapping[str, str]] = MappingProxyType(
     {"end": "end with a page", "start": "begin with a page", "inside": "begin inside a page"}
 )
-"""Placements of a tensor in its pages, and the words for them; the last one is at `_INSIDE` bytes."""
+"""Placements of a tensor in its pages, and the words for them; the last one is at `_INSIDE` bytes, or as far
+beyond them as the tensor is beyond an aligned address."""
 
 _INSIDE = 512
 _ALIGNMENT = 64
@@ -51,9 +52,10 @@ def _copy_tensor(tensor: torch.Tensor, placement: str, alignment: int) -> torch.
     steps = zip(tensor.shape, tensor.stride(), strict=True)
     elements = 1 + sum((size - 1) * stride for size, stride in steps) if tensor.numel() else 0
     size, page = elements * tensor.element_size(), mmap.PAGESIZE
-    room = -(-(size + _INSIDE * (placement == "inside")) // page) * page
+    inside = _INSIDE + tensor.data_ptr() % _ALIGNMENT
+    room = -(-(size + inside * (placement == "inside")) // page) * page
     memory = mmap.mmap(-1, room + page, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    offset = {"end": (room - size) // alignment * alignment, "start": page, "inside": _INSIDE}[placement]
+    offset = {"end": (room - size) // alignment * alignment, "start": page, "inside": inside}[placement]
     copy = torch.frombuffer(memory, dtype=torch.uint8)[offset : offset + size].view(tensor.dtype)
     copy.copy_(tensor.as_strided((elements,), (1,)))
     address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
