@@ -11,7 +11,7 @@ from lab_samples import SQUARE
 
 from warpsmith.lab.operator.definition_file import load_definition
 from warpsmith.lab.timing.arenas import allocate_arenas
-from warpsmith.lab.timing.slots import ALIASED, SHARED, VIEWED, Slots
+from warpsmith.lab.timing.slots import ALIASED, OVERLAPPED, SHARED, VIEWED, Slots
 
 REDTEAM = Path(__file__).parents[2] / "redteam"
 
@@ -48,7 +48,7 @@ def open_slots():
 )
 def test_inputs_share_memory_and_values_where_their_shapes_agree(open_slots, operator, layout, shares):
     slots = open_slots(operator, layout)
-    assert (slots.alias is not None) is shares
+    assert bool(slots.alias) is shares
     for slot in range(2):
         starts = {name: view.data_ptr() for name, view in slots._views[slot].items()}
         assert (len(set(starts.values())) < len(starts)) is shares
@@ -110,6 +110,43 @@ def test_one_of_two_inputs_is_the_other_one_transposed(workshop):
         turned.add((second, slots.turned))
     arenas.close()
     assert turned == {("x", True), ("x", False), ("z", False)}, "an input of one layout is never transposed"
+
+
+def test_a_group_of_inputs_is_one_tensor(workshop):
+    more = 'inputs={"q": TensorSpec(shape=("n",)), "k": TensorSpec(shape=("n",)), '
+    text = SQUARE.replace("inputs={", more).replace("reference(x)", "reference(q, k, x)")
+    file = workshop.load("square", text)
+    workload = file.definition.workloads[0]
+    arenas = allocate_arenas(file, [workload], [], ["solution"], "cpu")
+    groups = set()
+    for seed in range(40):
+        slots = Slots(file, workload, arenas, ("solution",), seed, "cpu", count=2, layout=ALIASED)
+        slots._prepare_memory()
+        slots._write_slot(1, slots.inputs.draw())
+        groups.add(slots.alias)
+        tensors, views = slots.drawn[1], slots._views[1]
+        assert len({views[name].data_ptr() for name in slots.alias}) == 1, "inputs lie apart"
+        assert all(torch.equal(tensors[name], tensors[slots.alias[0]]) for name in slots.alias)
+        assert all(torch.equal(views[name], tensors[name]) for name in views), "values are not shared"
+    arenas.close()
+    assert {len(group) for group in groups} == {2, 3}
+    assert {group[0] for group in groups} == {"q", "k", "x"}
+
+
+@pytest.mark.parametrize(("operator", "shifts"), [("step_change", {1, 67}), ("distance", {16, 32})])
+def test_an_input_begins_inside_of_another_one(open_slots, operator, shifts):
+    seen = set()
+    for _ in range(20):
+        slots = open_slots(operator, OVERLAPPED)
+        first, second = slots.alias
+        seen.add(slots.overlap)
+        tensors, views = slots.drawn[1], slots._views[1]
+        assert views[second].data_ptr() - views[first].data_ptr() == 4 * slots.overlap
+        assert all(torch.equal(views[name], tensors[name]) for name in views), "values are not shared"
+        slots._check_memory("solution", 1)
+        assert slots._arenas.inputs.size >= slots._input_layout.size, "no room"
+        assert slots.describe_alias() == f"{second} begins {slots.overlap} elements inside of {first}"
+    assert seen == shifts
 
 
 def test_each_input_of_a_mixed_call_has_a_layout_of_its_own():

@@ -33,7 +33,7 @@ from warpsmith.lab.operator.distributions import ALONE, FINITE, HUGE, MASKS, REL
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.lab.timing.arenas import CHECKED_SLOTS, Arenas, list_dense_layouts, list_layouts
 from warpsmith.lab.timing.session import SOLUTION, Session
-from warpsmith.lab.timing.slots import ALIASED, VIEWED
+from warpsmith.lab.timing.slots import ALIASED, OVERLAPPED, VIEWED
 from warpsmith.lab.workers.side import Side, SideFailed
 
 _INFINITE_DRAWS = 2
@@ -138,7 +138,8 @@ class CorrectnessCheck:
             self._record_kernels(workload)
 
     def _check_aliased(self, workload: Workload) -> None:
-        """Grade a call in which two inputs are one tensor; at some sizes, one in which one begins another one.
+        """Grade a call in which some inputs are one tensor, or overlap; at some sizes, one in which one begins
+        another one.
 
         Inputs are only read, so callers may share them. Outputs never lie in an input.
         """
@@ -147,18 +148,14 @@ class CorrectnessCheck:
         if not is_small or (self._turns is not None and chance.random() >= input_rules.ALIASED_SHARE):
             return
         is_declared = shapes.shape_class(workload) == "declared"
-        for layout in (
-            (ALIASED, VIEWED) if is_declared or chance.random() < input_rules.ALIASED_SHARE else (ALIASED,)
-        ):
-            if not Inputs(self._file, workload, 0, self._device).draw_alias(same_shape=layout == ALIASED):
+        same = OVERLAPPED if chance.random() < input_rules.OVERLAPPED_SHARE else ALIASED
+        for layout in (same, VIEWED) if is_declared or chance.random() < input_rules.ALIASED_SHARE else (same,):
+            if not Inputs(self._file, workload, 0, self._device).draw_alias(same_shape=layout != VIEWED):
                 continue
             session = self.open_session(workload, layout)
             grade = self._grade_distribution(session, RELATED_INPUTS)
             if grade and (grade.status is Status.PASSED or session.grade_reference().status is Status.PASSED):
-                first, second = session.alias or ("", "")
-                same = "the same tensor as" if layout == ALIASED else "the beginning of"
-                same = "the transpose of" if session.turned else same
-                self._record_grade(session, grade, f"{second} is {same} {first},")
+                self._record_grade(session, grade, f"{session.describe_alias()},")
             return
 
     def _check_other_numbers(self, workload: Workload) -> None:

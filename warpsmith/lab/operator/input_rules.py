@@ -238,6 +238,10 @@ ALIASED_SHARE: Final = 0.25
 """Share of the drawn shapes at which an input is a view of the beginning of another one. Chosen to bound the
 time; where two inputs have the same shape, they are one tensor at each."""
 
+OVERLAPPED_SHARE: Final = 0.25
+"""Share of the calls with one tensor as several inputs in which the second one begins further on in the memory of
+the first one instead, by an element or a row. Chosen: neighbors in time are passed so."""
+
 SHIFT: Final = 3
 """Mean of the distribution `shifted`, in standard deviations. Chosen."""
 

@@ -244,9 +244,9 @@ class Inputs:
                 relatable[name] = others
         return relatable
 
-    def draw_alias(self, *, same_shape: bool) -> tuple[str, str] | None:
+    def draw_alias(self, *, same_shape: bool) -> tuple[str, ...]:
         """Draw two inputs, of which callers may pass the beginning of the first one as the second one; with
-        `same_shape`, all of it. None without such inputs."""
+        `same_shape`, two or more of which they may pass one as all. Empty without such inputs."""
         import torch
 
         definition = self._definition
@@ -261,8 +261,16 @@ class Inputs:
             and (limits[second] is None or limits.get(first) == limits[second])
         ]
         self._reseed()
-        chosen = torch.randint(max(len(pairs), 1), (), generator=self._generator, device=self._device)
-        return pairs[int(chosen)] if pairs else None
+        options: dict[str, Any] = {"generator": self._generator, "device": self._device}
+        if not pairs:
+            return ()
+        first, second = pairs[int(torch.randint(len(pairs), (), **options))]
+        others = [name for source, name in pairs if source == first and name != second] if same_shape else []
+        count = int(torch.randint(len(others) + 1, (), **options))
+        if int(torch.randint(2, (), **options)):  # all of them, as queries, keys and values are one tensor
+            count = len(others)
+        order = torch.randperm(len(others), **options)[:count].tolist()
+        return (first, second, *(others[index] for index in order))
 
     @cached_property
     def _sentinels(self) -> dict[str, int]:

@@ -149,15 +149,17 @@ def lay_out_mix(
     *,
     widest: bool = False,
     device: str = "cuda",
+    lengths: Mapping[str, int] = MappingProxyType({}),
 ) -> tuple[Layout, Layout, list[SlotPlacements]]:
-    """Lay out a slot for each of some workloads, as `lay_out` does those of one."""
+    """Lay out a slot for each of some workloads, as `lay_out` does those of one; `lengths` has the elements of the
+    inputs that are vectors of another length in memory."""
     definition, step = file.definition, input_rules.BEGIN_STEPS[device]
     inputs, outputs = Layout(widest=widest, begin_step=step), Layout(begin_step=step)
     placements: list[SlotPlacements] = []
     for workload in workloads:
         slot_inputs = {
             name: inputs.add(
-                definition.shape(spec, workload),
+                (lengths[name],) if name in lengths else definition.shape(spec, workload),
                 definition.dtype(spec, workload),
                 _layout_of(file, spec, layout, workload if widest else None),
             )

@@ -6,14 +6,16 @@ import random
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from math import prod
 from typing import TYPE_CHECKING
 
 from warpsmith.core import gate_rules
-from warpsmith.core.arithmetic.dtype import is_floating
+from warpsmith.core.arithmetic.dtype import DTYPES, is_floating
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Status
 from warpsmith.lab.grading import correctness, row_parts
 from warpsmith.lab.grading.correctness import Grade, Truth
+from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.lab.operator.related_values import view_start
@@ -27,8 +29,9 @@ if TYPE_CHECKING:
     import torch
 
 
-ALIASED, VIEWED = "aliased", "viewed"
-"""Layouts of a call in which two inputs are one tensor, and in which one is the beginning of another."""
+ALIASED, VIEWED, OVERLAPPED = "aliased", "viewed", "overlapped"
+"""Layouts of a call in which some inputs are one tensor, in which one is the beginning of another one, and in
+which one begins inside of another one and ends behind it."""
 
 SHARED = "shared"
 """Layout of calls that share their weights, as those that one model serves do."""
@@ -61,21 +64,19 @@ class Slots:
         self.inputs = Inputs(file, workload, seed, device)
         self._sources = [Inputs(file, each, seed + slot, device) for slot, each in enumerate(mix)]
         """Source of the inputs of each slot where workloads are mixed; empty otherwise."""
-        is_aliased, is_same = layout in (ALIASED, VIEWED), layout == ALIASED
-        self.alias = self.inputs.draw_alias(same_shape=is_same) if is_aliased else None
-        """Two inputs, the second of which lies where the first one begins; None if none do."""
+        is_aliased, kind = layout in (ALIASED, VIEWED, OVERLAPPED), "cpu" if device == "cpu" else "cuda"
         is_shared = layout == SHARED
+        self.alias = self.inputs.draw_alias(same_shape=layout != VIEWED) if is_aliased else ()
+        """Inputs that lie in the memory of the first one of them; empty if none do."""
+        self.turned = layout == ALIASED and _draw_turn(file, workload, self.alias)
+        """True if the second one of those that are one tensor is its transpose."""
+        self.overlap = _draw_overlap(file, workload, self.alias, kind) if layout == OVERLAPPED else 0
+        """Elements behind the beginning of the first one at which the second one begins."""
         layout = CONTIGUOUS if is_aliased or is_shared else layout
         self._input_layout, self._output_layout, self._placements = lay_out_mix(
-            file, self.workloads, layout, device="cpu" if device == "cpu" else "cuda"
+            file, self.workloads, layout, device=kind, lengths=self._joint_lengths()
         )
-        self.turned = _draw_turn(file, workload, self.alias) if is_same else False
-        """True if the second one of two that are one tensor is its transpose."""
-        if self.alias:
-            first, second = self.alias
-            for inputs, _ in self._placements:
-                strides = _transposed_strides(inputs[second].shape) if self.turned else None
-                inputs[second] = replace(inputs[second], offset=inputs[first].offset, strides=strides)
+        self._share_memory()
         self._owners = _share_weights(file, self.workloads, self._placements) if is_shared else {}
         """Slot whose weight another slot has, by that slot and the weight's name."""
         memory = arenas.inputs.memory
@@ -90,6 +91,50 @@ class Slots:
         self.correlated = self.expanded  # the elements of an expanded axis are alike
         self._truths: dict[int, Truth] = {}
         self._random = random.Random(seed)
+
+    def _joint_lengths(self) -> dict[str, int]:
+        """Return the elements that two overlapping inputs take in memory: the first one has room for both."""
+        if not self.overlap:
+            return {}
+        first, second, *_ = self.alias
+        return {first: prod(self._shape(first)) + self.overlap, second: 0}
+
+    def _shape(self, name: str) -> tuple[int, ...]:
+        return self.file.definition.shape(self.file.definition.tensor_inputs[name], self.workload)
+
+    def _share_memory(self) -> None:
+        """Place the inputs of a group where the first one lies; the second one may begin further on."""
+        for inputs, _ in self._placements if self.alias else ():
+            first = inputs[self.alias[0]]
+            shift = self.overlap * DTYPES[first.dtype].bytes
+            for position, name in enumerate(self.alias):
+                shape, is_second = self._shape(name), position == 1
+                strides = _transposed_strides(shape) if is_second and self.turned else None
+                offset = first.offset + (shift if is_second else 0)
+                inputs[name] = replace(first, offset=offset, shape=shape, strides=strides)
+
+    def describe_alias(self) -> str:
+        """Say which inputs lie in the memory of another one, and how; empty if none do."""
+        if not self.alias:
+            return ""
+        first, second, *others = self.alias
+        if self.overlap:
+            return f"{second} begins {self.overlap} elements inside of {first}"
+        is_whole = self._shape(second) == self._shape(first)
+        same = "the transpose of" if self.turned else "the same tensor as" if is_whole else "the beginning of"
+        return " and ".join([f"{second} is {same} {first}", *(f"{name} is the same" for name in others)])
+
+    def _join_values(self, values: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Return the values of a group's inputs but the first one, which has those of its own."""
+        import torch
+
+        first, second, *others = self.alias
+        memory, tail = values[first].flatten(), values[second].flatten()
+        if self.overlap:
+            memory = torch.cat([memory, tail[len(tail) - self.overlap :]])
+        start = view_start(memory[self.overlap :], self._shape(second))
+        start = start.transpose(-1, -2).contiguous() if self.turned else start
+        return {second: start, **{name: view_start(memory, self._shape(name)) for name in others}}
 
     @property
     def cold(self) -> bool:
@@ -150,15 +195,13 @@ class Slots:
         shared = {name: self.drawn[owner][name] for (at, name), owner in self._owners.items() if at == slot}
         self.drawn[slot] = values = {**values, **shared}
         if self.alias:
-            source, part = self.alias
-            start = view_start(values[source], tuple(values[part].shape))
-            values[part] = start.transpose(-1, -2).contiguous() if self.turned else start
+            values |= self._join_values(values)
         for name, view in self._views[slot].items():
-            first, place = values[name], view
+            first, part = values[name], view
             for axis in self._placements[slot][0][name].expanded_axes:
-                first, place = first.narrow(axis, 0, 1), place.narrow(axis, 0, 1)
-            place.copy_(first)
-            if place is not view:
+                first, part = first.narrow(axis, 0, 1), part.narrow(axis, 0, 1)
+            part.copy_(first)
+            if part is not view:
                 values[name] = first.expand(view.shape).contiguous()
 
     def _check_memory(self, name: str, slot: int) -> None:
@@ -178,9 +221,24 @@ class Slots:
             torch.cuda.synchronize()
 
 
-def _draw_turn(file: DefinitionFile, workload: Workload, alias: tuple[str, str] | None) -> bool:
-    """Draw whether the second of two inputs is the transpose of the first one, where layout and shape allow it."""
-    if alias is None:
+def _draw_overlap(file: DefinitionFile, workload: Workload, alias: tuple[str, ...], kind: str) -> int:
+    """Draw the elements behind the beginning of an input at which the second one of its shape begins: one, or a
+    row; as many more as its alignment takes where its layout is fixed. 0 where it has no more.
+
+    `kind` is `cpu` or `cuda`.
+    """
+    if not alias:
+        return 0
+    definition, spec = file.definition, file.definition.tensor_inputs[alias[1]]
+    shape, width = definition.shape(spec, workload), DTYPES[definition.dtype(spec, workload)].bytes
+    step = 1 if spec.layout == "any" else input_rules.BEGIN_STEPS[kind] // width
+    shifts = {-(-shift // step) * step for shift in (1, shape[-1] if shape else 1)}
+    return random.SystemRandom().choice([shift for shift in shifts if shift < prod(shape)] or [0])
+
+
+def _draw_turn(file: DefinitionFile, workload: Workload, alias: tuple[str, ...]) -> bool:
+    """Draw whether the second of some inputs is the transpose of the first one, if layout and shape allow it."""
+    if not alias:
         return False
     spec = file.definition.tensor_inputs[alias[1]]
     shape = file.definition.shape(spec, workload)
