@@ -99,7 +99,7 @@ class Session(Slots):
         self._answers: dict[tuple[str, int], list[OutputFacts]] = {}
         self._delivered: dict[tuple[str, int], list[OutputFacts]] = {}
         """Results that are in the arena, as they were at the side's last answer."""
-        self._prepare()
+        self.prepare()
 
     @stage("inputs")
     def fill_inputs(self, distribution: str | None = None, *, quick: bool = False, slots: int = 0) -> None:
@@ -579,7 +579,8 @@ class Session(Slots):
         self.ask(name, {"do": "block", "graph": False, "slots": list(range(count))})
         return time.perf_counter() - started
 
-    def _prepare(self) -> None:
+    def prepare(self) -> None:
+        """Prepare memory and sides for the slots as they lie."""
         self._prepare_memory()
         slots = describe_slots(self.file.definition, self.workloads, self._placements)
         for name in self.sides:

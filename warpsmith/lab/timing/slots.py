@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING
@@ -135,6 +135,20 @@ class Slots:
         start = view_start(memory[self.overlap :], self._shape(second))
         start = start.transpose(-1, -2).contiguous() if self.turned else start
         return {second: start, **{name: view_start(memory, self._shape(name)) for name in others}}
+
+    def exchange_axes(self, axes: Mapping[str, tuple[int, int]]) -> None:
+        """Place the inputs of slot 1 where those of slot 0 lie, with two axes of one size of some exchanged.
+
+        It counts from the next `Session.prepare` on.
+        """
+        placed = dict(self._placements[0][0])
+        for name, (first, second) in axes.items():
+            strides = list(self._views[0][name].stride())
+            strides[first], strides[second] = strides[second], strides[first]
+            placed[name] = replace(placed[name], strides=tuple(strides))
+        self._placements[1] = (placed, self._placements[1][1])
+        memory = self._arenas.inputs.memory
+        self._views[1] = {name: placement.view(memory) for name, placement in placed.items()}
 
     @property
     def cold(self) -> bool:

@@ -66,3 +66,47 @@ def test_shapes_without_room_are_left_out(seat, workshop, monkeypatch):
 
 def test_a_vector_has_one_shape(seat, workshop):
     assert call_on_views(seat(workshop.load("square", SQUARE), kernel(HONEST))) == ""
+
+
+ANY = LINEAR.replace('role="weight"', 'role="weight", layout="any"')
+TURNED = ANY.replace('axes={"m": 8, "k": 32, "n": 64}', 'axes={"m": 8, "k": 48, "n": 48}')
+
+
+def any_kernel(is_known: str) -> str:
+    """A C++ solution of `ANY` that keeps its weight as long as `is_known` and its memory are the same."""
+    before = f"""
+  const int64_t down = w_.stride(0), right = w_.stride(1), span = 1 + (k - 1) * down + (n - 1) * right;
+  static std::vector<float> memory;
+  static int64_t step = 0;
+  if (!({is_known} && {SAME_SHAPE} && memory.size() == size_t(span) && std::equal(w, w + span, memory.begin()))) {{
+    memory.assign(w, w + span); rows = k; cols = n; step = down;
+    kept.resize(k * n);
+    for (int64_t i = 0; i < k; ++i) for (int64_t j = 0; j < n; ++j) kept[i * n + j] = w[i * down + j * right];
+  }}"""
+    return linear_kernel("true", before)
+
+
+def call_on_exchanged(place):
+    return views.call_on_exchanged(place.session, place.file.definition.workloads)
+
+
+@pytest.mark.parametrize(("text", "where"), [(TURNED, "8x48x48"), (ANY, "8x8x8"), (LINEAR, "")])
+def test_a_cache_with_the_strides_holds(seat, workshop, text, where):
+    found = call_on_exchanged(seat(workshop.load("linear", text), any_kernel("step == down")))
+    assert found == (f"w at {where}" if where else "")
+
+
+def test_a_cache_without_the_strides_is_refused(seat, workshop):
+    place = seat(workshop.load("linear", TURNED), any_kernel("true"))
+    with pytest.raises(SideFailed, match="same memory with axes of w exchanged") as caught:
+        call_on_exchanged(place)
+    assert caught.value.status is Status.CACHED_RESULT
+
+
+def test_exchanged_axes_lie_in_the_same_memory(seat, workshop):
+    session = seat(workshop.load("linear", TURNED), any_kernel("true")).session()
+    assert views.draw_exchanges(session, session.workload) == {"w": (0, 1)}
+    session.exchange_axes({"w": (0, 1)})
+    one, other = (session._views[slot]["w"] for slot in (0, 1))
+    assert one.data_ptr() == other.data_ptr()
+    assert other.stride() == (1, 48)

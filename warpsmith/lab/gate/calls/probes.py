@@ -166,15 +166,19 @@ class Probes:
             self._add_check("edits at timed sizes", f"some at {', '.join(workload.name for workload in chosen)}")
 
     def _call_on_views(self) -> None:
-        """Call on the same elements in two shapes, at a timed size and at a checked one, as far as possible."""
+        """Call on the same elements in two shapes, and in two orders of axes, at a timed size and at a checked
+        one, as far as possible."""
         limits = gate_rules.EDITED_ELEMENTS
         most = gate_rules.PROBE_ELEMENTS_INTERPRETED if self._interpreted else limits[self._device]
-        calls = []
+        shapes, orders = [], []
         for workloads in (self._timed, self._checked):
             fitting = [workload for workload in workloads if 0 < self._definition.elements(workload) <= most]
-            calls.append(views.call_on_views(self._open, random.SystemRandom().sample(fitting, len(fitting))))
-        if any(calls):
-            self._add_check("same elements in another shape", "; ".join(filter(None, calls)))
+            random.SystemRandom().shuffle(fitting)
+            shapes.append(views.call_on_views(self._open, fitting))
+            orders.append(views.call_on_exchanged(self._open, fitting))
+        for name, calls in (("another shape", shapes), ("another order of axes", orders)):
+            if any(calls):
+                self._add_check(f"same elements in {name}", "; ".join(filter(None, calls)))
 
     def _hold_at_timed_size(self, session: Session) -> None:
         """Call many times on the same inputs of a timed size: memory must not grow, and an edit must show."""

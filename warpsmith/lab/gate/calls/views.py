@@ -1,4 +1,4 @@
-"""Views: calls on the same elements in another shape, as views of one buffer have them."""
+"""Views: calls on the same elements in another shape or order of axes, as views of one buffer have them."""
 
 from __future__ import annotations
 
@@ -66,10 +66,7 @@ def draw_reshaped(session: Session, longest: Mapping[str, int]) -> list[Reshaped
         longest: largest size of each axis.
     """
     file, workload = session.file, session.workload
-    specs, promises = file.definition.tensor_inputs, " ".join(file.definition.constraints)
-    names = [name for name in specs if session.inputs.has_independent_values(name)]
-    names = [name for name in names if not re.search(rf"\b{name}\b", promises)]
-    options = []
+    specs, names, options = file.definition.tensor_inputs, _list_free_inputs(session), []
     for sizes in _list_other_sizes(workload, free_axes.drawable_axes(file) if names else []):
         other = odd.resize(workload, f"view-{workload.name}"[:80], sizes)
         pairs = {name: [file.definition.shape(specs[name], each) for each in (workload, other)] for name in names}
@@ -80,6 +77,98 @@ def draw_reshaped(session: Session, longest: Mapping[str, int]) -> list[Reshaped
     random.SystemRandom().shuffle(options)
     options.sort(key=lambda option: (-len(weights.intersection(option.names)), -len(option.names)))
     return options[: input_rules.VIEW_TRIES]
+
+
+def _list_free_inputs(session: Session) -> list[str]:
+    """List the inputs of independent values that no promise in words names."""
+    definition = session.file.definition
+    promises = " ".join(definition.constraints)
+    names = [name for name in definition.tensor_inputs if session.inputs.has_independent_values(name)]
+    return [name for name in names if not re.search(rf"\b{name}\b", promises)]
+
+
+def call_on_exchanged(open_session: SessionOpener, workloads: Sequence[Workload]) -> str:
+    """Call at a workload, then on the same memory with two axes of one size exchanged, then as at first again.
+
+    What a version makes of weights may be kept by their bytes, but must not be taken for that of their transpose.
+
+    Args:
+        open_session: opens a session of the version.
+        workloads: workloads at which it is correct; the first one that has such inputs, as it is or with other
+            sizes, is taken.
+
+    Returns:
+        The inputs and the sizes; empty if no input of any layout has two such axes.
+
+    Raises:
+        SideFailed: a result is wrong.
+    """
+    for workload in workloads:
+        session = open_session(workload)
+        if all(spec.layout != "any" for spec in session.file.definition.tensor_inputs.values()):
+            break
+        for square in _draw_squares(session):
+            if names := _call_exchanged(open_session(square)):
+                return f"{', '.join(names)} at {'x'.join(str(size) for size in square.axes.values())}"
+    return ""
+
+
+def draw_exchanges(session: Session, workload: Workload) -> dict[str, tuple[int, int]]:
+    """Draw two axes of one size, at a workload, of each input that callers may pass in any layout, as far as it
+    has such."""
+    definition, drawn = session.file.definition, {}
+    for name in _list_free_inputs(session):
+        spec = definition.tensor_inputs[name]
+        pairs = list(itertools.combinations(enumerate(definition.shape(spec, workload)), 2))
+        alike = [(first, second) for (first, size), (second, other) in pairs if size == other > 1]
+        if spec.layout == "any" and alike:
+            drawn[name] = random.SystemRandom().choice(alike)
+    return drawn
+
+
+def _draw_squares(session: Session) -> list[Workload]:
+    """Draw a few workloads at which inputs have two axes of one size, those with most such inputs first.
+
+    They are the workload of a session, and others with all or two of its free axes as long as the shortest one.
+    """
+    workload, axes = session.workload, free_axes.drawable_axes(session.file)
+    pairs = list(itertools.combinations(axes, 2))
+    options = [workload] if draw_exchanges(session, workload) else []
+    for some in (tuple(axes), *random.SystemRandom().sample(pairs, len(pairs))):
+        sizes = dict.fromkeys(some, min((workload.axes[axis] for axis in some), default=0))
+        other = odd.resize(workload, f"view-{workload.name}"[:80], sizes)
+        if draw_exchanges(session, other) and session.has_room(other):
+            options.append(other)
+    options.sort(key=lambda option: -len(draw_exchanges(session, option)))
+    return options[: input_rules.VIEW_TRIES]
+
+
+def _call_exchanged(session: Session) -> tuple[str, ...]:
+    """Grade calls on slot 0, on its memory with axes exchanged, and on slot 0 again; all of them again after a
+    near miss. Return the inputs whose axes were exchanged; empty where the reference does not hold."""
+    axes = draw_exchanges(session, session.workload)
+    session.exchange_axes(axes)
+    session.prepare()
+    for _ in range(gate_rules.DRAW_TRIES):
+        try:
+            session.fill_inputs(slots=1)
+            turned = {name: session.drawn[0][name].transpose(*pair).contiguous() for name, pair in axes.items()}
+            session.write_inputs(1, {**session.drawn[0], **turned})
+            if any(session.grade_reference(slot).status is not Status.PASSED for slot in (0, 1)):
+                return ()
+        except (BadDefinition, ValueError):
+            return ()
+        grades = []
+        for slot in (0, 1, 0):
+            session.poison_outputs()
+            grades.append(session.call_and_grade(SOLUTION, slot))
+        if not any(grade.near_miss for grade in grades):
+            break
+    edits.require_pass(grades[0], Status.INCORRECT_NUMERICAL, "before axes of its inputs were exchanged")
+    for grade in grades[1:]:
+        when = f"after a call on the same memory with axes of {', '.join(axes)} exchanged"
+        edits.require_pass(grade, Status.CACHED_RESULT, when)
+    return tuple(axes)
 
 
 def _list_other_sizes(workload: Workload, axes: Sequence[str]) -> Iterator[dict[str, int]]:
