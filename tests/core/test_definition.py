@@ -69,6 +69,11 @@ def test_shapes_are_whole_numbers_and_scalar_tensors_have_none():
     assert made.shape(TensorSpec(shape=()), made.workloads[0]) == ()
 
 
+def test_a_size_below_zero_is_no_shape():
+    made = definition(outputs={"y": {"shape": ["rows", "cols - 8"]}})
+    assert [made.has_shapes(each) for each in made.workloads] == [True, True, False]
+
+
 def test_the_workload_names_the_type_of_tensors_that_say_workload():
     made = definition()
     small, large = made.workloads[:2]

@@ -301,6 +301,11 @@ class Definition(Model):
         specs = (*self.tensor_inputs.values(), *self.outputs.values())
         return sum(prod(self.shape(spec, workload)) for spec in specs)
 
+    def has_shapes(self, workload: Workload) -> bool:
+        """Return True if no tensor has a size below zero, as that of a filter that is larger than an image."""
+        specs = (*self.tensor_inputs.values(), *self.outputs.values())
+        return all(size >= 0 for spec in specs for size in self.shape(spec, workload))
+
     def work(self, workload: Workload) -> Work:
         """Return the least work that any implementation must do in this workload."""
         axes = self.sizes(workload)

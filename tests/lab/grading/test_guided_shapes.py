@@ -90,3 +90,13 @@ def test_axes_that_callers_may_not_choose_stay(workshop):
     assert draw(file, {70_001}, 1) == []
     file = workshop.load("other", PLANE.replace("square", "other"))
     assert draw(file, {0, 1, 0.5}, 1) == []
+
+
+def test_no_tensor_has_a_size_below_zero(workshop):
+    before = 'outputs={"y": TensorSpec(shape=("rows", "cols"))}'
+    text = PLANE.replace(before, before.replace('"cols"', '"cols - rows + 1"'))
+    assert text != PLANE
+    file = workshop.load("square", text)
+    drawn = [workload for seed in range(20) for workload in draw(file, {300}, seed)]
+    assert drawn
+    assert all(file.definition.has_shapes(workload) for workload in drawn), "a size is below zero"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lab_samples import SQUARE
 
-from warpsmith.lab.grading import shapes
+from warpsmith.lab.grading import free_axes, shapes
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import load_definition
 
@@ -204,6 +204,26 @@ def test_a_far_shape_is_long_along_one_axis_and_small_otherwise():
             assert shapes.shape_class(workload) == shapes.FAR
             axes.add(longest)
     assert len(axes) == len(judged[0].axes)
+
+
+def test_no_tensor_has_a_size_below_zero(workshop):
+    text = SQUARE.replace('axes={"n": "length"}', 'axes={"n": "length", "k": "filter"}')
+    text = text.replace("inputs={", 'inputs={"w": TensorSpec(shape=("k",)), ').replace(
+        "reference(x)", "reference(w, x)"
+    )
+    text = text.replace('outputs={"y": TensorSpec(shape=("n",))', 'outputs={"y": TensorSpec(shape=("n - k + 1",))')
+    text = text.replace('{"n": 1000}', '{"n": 1000, "k": 3}').replace('{"n": 5000}', '{"n": 5000, "k": 5}')
+    text = text.replace("x * x", "x[: len(x) - len(w) + 1] * w[:1]")
+    file = workshop.load("square", text)
+    judged = file.definition.workloads
+    drawn = shapes.draw_judged_workloads(file, judged, interpreted=False, device="cpu")[1]
+    for seed in range(20):
+        drawn += shapes.draw_far_workloads(file, judged, seed=seed)
+        drawn.append(shapes.draw_larger_workload(file, judged, 1 << 20, seed=seed))
+    assert any(shapes.shape_class(workload) == shapes.FAR for workload in drawn)
+    assert all(file.definition.has_shapes(workload) for workload in drawn), "a size is below zero"
+    impossible = drawn[-1].model_copy(update={"axes": {"n": 3, "k": 5}})
+    assert not free_axes.reference_holds(file, impossible)
 
 
 def test_rows_in_which_nothing_is_added_are_far_longer_without_a_reduction(workshop):

@@ -69,7 +69,11 @@ def draw_guided_workloads(
     targets = list(_list_targets(definition, axes, (*judged, *others), sizes, chance))
     for target in sorted(chance.sample(targets, len(targets)), key=lambda target: target.rank):
         workload = _reach(file, chance.choice(list(judged)), axes, target, chance)
-        if workload is None or any(workload.axes[axis] > most_of[axis] for axis in most_of):
+        if (
+            workload is None
+            or not definition.has_shapes(workload)
+            or any(workload.axes[axis] > most_of[axis] for axis in most_of)
+        ):
             continue
         elements = definition.elements(workload)
         is_first = not drawn or (target.rank == 0 and target.dims not in large)  # each may be what is counted

@@ -60,7 +60,8 @@ def draw_judged_workloads(
     larger = draw_larger_workload(file, timed, input_rules.LARGER_BYTES[device])
     between = (draw_close_workload(file, timed), draw_middle_workload(file, timed))
     far = draw_far_workloads(file, timed) if device == "cpu" else []
-    return small, [*(workload for workload in (*between, larger) if workload), *far]
+    others = [each for each in (*between, larger) if each and file.definition.has_shapes(each)]
+    return small, [*others, *far]
 
 
 def draw_class_workloads(
@@ -163,7 +164,8 @@ def draw_larger_workload(
         workload = rows.shorten(largest, axis, length).model_copy(
             update={"name": f"larger-{largest.name}"[:80], "set": "full"}
         )
-        if largest.axes[axis] and sum(definition.nbytes(spec, workload) for spec in specs) <= most_bytes:
+        is_possible = largest.axes[axis] and definition.has_shapes(workload)
+        if is_possible and sum(definition.nbytes(spec, workload) for spec in specs) <= most_bytes:
             return vary_scalars(file, workload, chance)
     return None
 
@@ -194,7 +196,8 @@ def draw_far_workloads(
                 length = chance.randrange(least, end)
                 room = max(input_rules.LONG_ELEMENTS, _count_longer_tensors(file, axis) * (length + length // 4))
                 workload = _lengthen(file, base, axes, axis, length, room, chance)
-                if most < least and file.definition.elements(workload) <= room:
+                fits = file.definition.has_shapes(workload) and file.definition.elements(workload) <= room
+                if most < least and fits:
                     drawn.append(workload)
                     break
     return drawn
@@ -215,11 +218,15 @@ def _lengthen(
     room: int,
     chance: random.Random,
 ) -> Workload:
-    """Return a workload of a length along an axis, and of so little else that it has `room` elements if it can."""
-    others = {other: chance.randrange(1, input_rules.FAR_WIDTH) for other in axes if other != axis}
+    """Return a workload of a length along an axis, and of so little else that it has `room` elements if it can. As
+    long as a tensor has a size below zero, little else is drawn again, a few times."""
     name = f"{FAR}-{axis}-2^{length.bit_length() - 1}-{base.name}"[:80]
-    plain = odd.resize(base, name, {**others, axis: length})
-    plain = odd.halve_longest(file, plain, list(others), room)
+    for _ in range(input_rules.SHAPE_TRIES):
+        others = {other: chance.randrange(1, input_rules.FAR_WIDTH) for other in axes if other != axis}
+        plain = odd.resize(base, name, {**others, axis: length})
+        plain = odd.halve_longest(file, plain, list(others), room)
+        if file.definition.has_shapes(plain):
+            break
     return vary_scalars(file, plain.model_copy(update={"set": "full"}), chance)
 
 
@@ -269,7 +276,8 @@ def draw_middle_workload(
 
 
 def take_part(file: DefinitionFile, workload: Workload) -> Workload | None:
-    """Return the part of a guided or far workload by which the time of its calls is guessed; None of another one.
+    """Return the part of a guided or far workload by which the time of its calls is guessed; None of another one,
+    or if its tensors have no such part.
 
     It is shorter along the longest axis that callers choose.
     """
@@ -277,7 +285,8 @@ def take_part(file: DefinitionFile, workload: Workload) -> Workload | None:
         return None
     axis = max(free_axes.drawable_axes(file), key=lambda name: workload.axes[name])
     length = workload.axes[axis] // input_rules.CALL_PART
-    return rows.shorten(workload, axis, length) if length else None
+    part = rows.shorten(workload, axis, length)
+    return part if length and file.definition.has_shapes(part) else None
 
 
 def lengthen_beyond(file: DefinitionFile, workload: Workload, axis: str, limit: int) -> Workload:

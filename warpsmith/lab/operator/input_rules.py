@@ -99,6 +99,10 @@ FAR_LENGTHS: Final = (1 << 20, 1 << 21)
 """Sizes of a shape that is far beyond the judged ones along one axis, on a CPU. Chosen: counters of 16 bits
 overflow, and rows leave caches and stacks. On a GPU honest kernels hold a row."""
 
+SHAPE_TRIES: Final = 8
+"""Draws of the other axes of such a shape until no tensor has a size below zero. Chosen: a filter often exceeds an
+image, if both are drawn."""
+
 FAR_WIDTH: Final = 8
 """Size of its other axes, exclusive. Chosen: rows for several distributions, in little time."""
 

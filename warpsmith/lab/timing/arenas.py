@@ -81,7 +81,10 @@ def allocate_arenas(
 
 
 def has_room(arenas: Arenas, file: DefinitionFile, workload: Workload, count: int = CHECKED_SLOTS) -> bool:
-    """Return True if some contiguous slots of a workload fit in the arenas, wherever they begin."""
+    """Return True if some contiguous slots of a workload fit in the arenas, wherever they begin; False for a
+    workload at which a tensor has a size below zero."""
+    if not file.definition.has_shapes(workload):
+        return False
     inputs, outputs, _ = lay_out(file, workload, count, CONTIGUOUS)
     pairs = [(arenas.inputs, inputs), *((arena, outputs) for arena in arenas.outputs.values())]
     return all(layout.room <= arena.size for arena, layout in pairs)
