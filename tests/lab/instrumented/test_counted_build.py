@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from math import inf
 
 import pytest
 from lab_samples import SQUARE
@@ -79,6 +80,20 @@ def test_a_sum_term_by_term_may_err_by_its_length(tmp_path, reduction, worst, pa
     grade = Grade(Status.INCORRECT_NUMERICAL, worst, 1e-5, 0.0, "y is off")
     with nullcontext() if passes else pytest.raises(SideFailed, match="in a build with line counters: y is off"):
         lines.repeat_call(lambda _: grade, definition, workload, "normal inputs")
+
+
+@pytest.mark.parametrize("excused", [True, False])
+def test_what_the_version_may_lose_its_counted_build_may_lose(tmp_path, excused):
+    workload = Workload(name="64", axes={"n": 64})
+    definition = Definition(
+        name="total", description="Sum.", axes={"n": "terms"}, inputs={"x": TensorSpec(shape=("n",))},
+        outputs={"y": TensorSpec(shape=(1,))}, flops="n", tolerance=Tolerance(reduction="1"),
+        workloads=(workload,),
+    )  # fmt: skip
+    lines = counted_build.UnrunLines(None, languages.get("cpp"), SideSource(Build(tmp_path, tmp_path, ()), "cpp"))
+    grade = Grade(Status.INCORRECT_NUMERICAL, inf, inf, 0.0, "y is nan")
+    with nullcontext() if excused else pytest.raises(SideFailed, match="y is nan"):
+        lines.repeat_call(lambda _: grade, definition, workload, "huge inputs", lambda _: excused)
 
 
 @pytest.mark.parametrize(("lines", "text"), [((12,), "12"), ((3, 5, 6, 7, 9), "3, 5-7, 9"), ((1, 2), "1-2")])

@@ -225,7 +225,7 @@ class CorrectnessCheck:
                 if axis
                 else self._grade_where_defined(session, distribution)
             )
-            if grade is None:
+            if grade is None or (axis is None and self._may_be_lost(session, SOLUTION, distribution, grade)):
                 continue
             where = f"{layout}{', sampled rows' if axis else ''}"
             description = f"{distribution or 'normal'} inputs, {where}"
@@ -437,7 +437,8 @@ class CorrectnessCheck:
             if grade is None:
                 continue
             if grade.status is Status.PASSED or session.grade_reference().status is Status.PASSED:
-                self._record_grade(session, grade, f"{distribution} inputs{'' if is_plain else f', {layout}'}")
+                description = f"{distribution} inputs{'' if is_plain else f', {layout}'}"
+                self._record_grade(session, grade, description, distribution=distribution)
                 if not is_plain:
                     break
             else:
@@ -464,10 +465,14 @@ class CorrectnessCheck:
             grade = defined
             if not grade.near_miss:
                 break
+        return None if grade and self._may_be_lost(session, SOLUTION, distribution, grade) else grade
+
+    def _may_be_lost(self, session: Session, side: str, distribution: str | None, grade: Grade) -> bool:
+        """Return True for a wrong last call of a side that an honest version makes too: on inputs of the
+        distribution it may lose results to infinite parts, and it has finite ones where they must be."""
         loses = distribution in ALONE or (distribution == HUGE and not session.truth(0).is_finite)
-        if grade and loses and grade.status is Status.INCORRECT_NUMERICAL:
-            return None if session.has_right_special_values(SOLUTION) else grade
-        return grade
+        is_wrong = loses and grade.status is Status.INCORRECT_NUMERICAL
+        return is_wrong and session.has_right_special_values(side)
 
     def _holds_infinity(self, session: Session) -> bool:
         drawn = session.drawn[0].values()
@@ -533,7 +538,8 @@ class CorrectnessCheck:
                 session.call_and_grade_rows, axis=axis or "", chosen=chosen, distribution=distribution
             )
             call = grade_rows if axis else session.call_and_grade
-            self._line_counts.repeat_call(call, self._file.definition, session.workload, description)
+            excuse = functools.partial(self._may_be_lost, session, COUNTED, None if axis else distribution)
+            self._line_counts.repeat_call(call, self._file.definition, session.workload, description, excuse)
 
     def _check_repeat(self, session: Session, extremes: Extremes) -> None:
         """Call again on the same inputs and compare.
