@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from lab_samples import SQUARE, workers
 
 from warpsmith.core.evaluation import Status
 from warpsmith.errors import MachineFailed
-from warpsmith.lab.workers import process, worker_host, zygote
+from warpsmith.lab.workers import memory_kills, process, worker_host, zygote
 from warpsmith.lab.workers import side as side_module
 from warpsmith.lab.workers.arena import Arena
 from warpsmith.lab.workers.side import Limits, SideFailed
@@ -155,6 +156,26 @@ def test_a_worker_that_takes_too_much_memory(bench, host, unruly):
     assert (found.status, found.side) == (Status.OUT_OF_MEMORY, "eat")
     assert "over 0.5 GiB" in found.message
     assert workers(host) == []
+
+
+@pytest.mark.parametrize(
+    ("kills", "held", "expected"),
+    [
+        (0, 0, (SideFailed, "the worker was killed")),
+        (1, 0, (MachineFailed, "for want of memory")),
+        (1, 4 << 30, (SideFailed, "it for want of memory")),
+    ],
+    ids=["no kill", "not its fault", "its fault"],
+)
+def test_a_kill_by_the_kernel_is_the_machines_fault(bench, unruly, monkeypatch, kills, held, expected):
+    one = bench(unruly, "hang")
+    one.fill_inputs()
+    side = one.sides["hang"]
+    side.runs_foreign_code, side._most_bytes = True, held
+    monkeypatch.setattr(memory_kills, "count_memory_kills", lambda: side._kills + kills)
+    threading.Timer(0.5, os.kill, (side.pid, signal.SIGKILL)).start()
+    with pytest.raises(expected[0], match=expected[1]):
+        one.call_and_grade("hang")
 
 
 def test_a_memory_error_is_out_of_memory(bench, unruly):

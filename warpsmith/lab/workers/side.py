@@ -22,7 +22,7 @@ from warpsmith.core.port.check import KernelLaunch
 from warpsmith.core.text import quote_foreign
 from warpsmith.core.trust import Check
 from warpsmith.errors import CompanionFailed, MachineFailed
-from warpsmith.lab.workers import compiled_cache, process
+from warpsmith.lab.workers import compiled_cache, memory_kills, process
 from warpsmith.lab.workers.arena import Arena
 from warpsmith.lab.workers.channel import Channel, ChannelClosed, Message
 from warpsmith.lab.workers.scratch import remove_scratch
@@ -73,6 +73,7 @@ class Side:
         self._alive, self._warming, self._paused = True, False, False
         self._report: Message | None = None
         self._compiled: Path | None = None
+        self._kills, self._tensor_bytes, self._most_bytes = memory_kills.count_memory_kills(), 0, 0
 
     @cached_property  # Every stop and every continuation reads it.
     def isolation(self) -> tuple[Check, ...]:
@@ -95,6 +96,8 @@ class Side:
         With `recorded_for`, an architecture, an interpreted solution's launches are recorded for its compiler.
         Sides start in parallel: `answer("load")` must follow, and waits until this side has loaded.
         """
+        self._kills = memory_kills.count_memory_kills()
+        self._tensor_bytes = sum(arena.size for arena in arenas)
         handles, descriptors = zip(*(arena.handle() for arena in arenas), strict=True)
         if isinstance(source, Build):
             if source.artifact == source.source:  # it compiles at its first call; others have nothing to keep
@@ -378,6 +381,7 @@ class Side:
         used = sum(map(process.private_bytes, everything))
         if used > self._limits.memory:  # So far, memory that forked processes share was counted once per process.
             used = sum(map(process.proportional_bytes, everything))
+        self._most_bytes = max(self._most_bytes, used)
         if used > self._limits.memory:
             message = f"it used {used / 2**30:.1f} GiB, over {self._limits.memory / 2**30:.1f} GiB"
             raise self._kill_as_failed(Status.OUT_OF_MEMORY, message)
@@ -388,8 +392,20 @@ class Side:
         self.close()
         return SideFailed(status, message, self.name)
 
-    def _failure_of_death(self) -> SideFailed:
+    def _failure_of_death(self) -> SideFailed | MachineFailed:
+        """Return how the worker ended: by its own fault, unless the kernel killed it for want of memory that it
+        did not take."""
         status = self.close()
+        was_killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+        if was_killed and self.runs_foreign_code and memory_kills.count_memory_kills() > self._kills:
+            amount = f"while {self.name} held {self._most_bytes / 2**30:.1f} GiB"
+            allowed = memory_kills.OWN_BYTES + memory_kills.TENSORS * self._tensor_bytes
+            if self._most_bytes <= allowed:
+                text = "The kernel killed a worker for want of memory"
+                return MachineFailed(f"{text}, {amount}. Judge again when the machine has more of it.")
+            return SideFailed(
+                Status.OUT_OF_MEMORY, f"the kernel killed it for want of memory, {amount}", self.name
+            )
         if os.WIFSIGNALED(status) and os.WTERMSIG(status) != signal.SIGKILL:
             end = f"was killed by {signal.Signals(os.WTERMSIG(status)).name}"
         elif os.WIFEXITED(status):
