@@ -195,6 +195,7 @@ SHAPES = (
     COUNTED,
     without(CorrectnessCheck, "_check_aliased"),
     without(shapes, "draw_class_workloads", lambda *_, **__: []),
+    without(unseen.kept_shapes, "draw_kept_workloads", lambda *_, **__: []),
     without(shapes, "draw_close_workload", lambda *_, **__: None),
     without(shapes, "draw_middle_workload", lambda *_, **__: None),
     without(shapes, "draw_larger_workload", lambda *_, **__: None),

@@ -9,7 +9,7 @@ from warpsmith.core import gate_rules
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import BEST, UnseenShapes
 from warpsmith.core.trust import Check
-from warpsmith.lab.grading import free_axes, guided_shapes, shapes
+from warpsmith.lab.grading import free_axes, guided_shapes, kept_shapes, shapes
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.timing import timing
 from warpsmith.lab.timing.samples import Samples
@@ -25,6 +25,7 @@ def draw_workloads(
     """Return what a judgement checks besides the timed workloads: odd ones, and larger ones with those at the
     numbers of the version's source."""
     odd, larger = shapes.draw_judged_workloads(file, timed, interpreted=interpreted, device=device)
+    odd += [] if interpreted else kept_shapes.draw_kept_workloads(file, timed, device=device)
     guided = guided_shapes.draw_guided_workloads(
         file, timed, [*odd, *larger], numbers, interpreted=interpreted, device=device
     )
@@ -33,9 +34,9 @@ def draw_workloads(
 
 def choose_timed(definition: Definition, drawn: Sequence[Workload], device: str) -> list[Workload]:
     """Return a shape of each class at random, of those that are small enough to be timed quickly; none at a number
-    of the source."""
+    of the source, or with sizes that are kept."""
     most, chosen = gate_rules.UNSEEN_ELEMENTS[device], []
-    for kind in (kind for kind in shapes.CLASSES if kind != shapes.GUIDED):
+    for kind in (kind for kind in shapes.CLASSES if kind not in (shapes.GUIDED, shapes.KEPT)):
         fitting = [w for w in drawn if shapes.shape_class(w) == kind and 0 < definition.elements(w) <= most]
         chosen += random.SystemRandom().sample(fitting, min(len(fitting), 1))
     return chosen

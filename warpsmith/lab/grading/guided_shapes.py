@@ -147,7 +147,7 @@ def _reach(
     along = chance.choice([axis for axis in target.dims if axis in axes])
     rest = [axis for axis in axes if axis != along]
     if len(target.dims) == 1:
-        sizes: Mapping[str, int] = {axis: odd.draw_near_size(base.axes[axis], chance) for axis in rest}
+        sizes: Mapping[str, int] = {axis: _draw_beside(base.axes[axis], chance) for axis in rest}
         workload = odd.resize(base, GUIDED, {**sizes, along: target.size})
         room = max(input_rules.GUIDED_ROOM, 3 * target.size)
         return _plain(odd.halve_longest(file, workload, rest, room))
@@ -161,9 +161,14 @@ def _reach(
     if not width or (exact and target.size % width):
         return None
     free = {axis: size for axis, size in others.items() if axis in rest}
-    outside = {axis: odd.draw_near_size(base.axes[axis], chance) for axis in rest if axis not in others}
+    outside = {axis: _draw_beside(base.axes[axis], chance) for axis in rest if axis not in others}
     workload = odd.resize(base, GUIDED, {**outside, **free, along: -(-target.size // width)})
     return _plain(odd.halve_longest(file, workload, list(outside), max(input_rules.GUIDED_ROOM, 4 * target.size)))
+
+
+def _draw_beside(size: int, chance: random.Random) -> int:
+    """Return a size near a judged one, or by chance the same: a path beyond a number may be for it alone."""
+    return size if chance.random() < input_rules.KEPT_SHARE else odd.draw_near_size(size, chance)
 
 
 def _plain(workload: Workload) -> Workload:

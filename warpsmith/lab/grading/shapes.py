@@ -36,10 +36,15 @@ Sizes = dict[str, int]
 GUIDED = "guided"
 """Class of the shapes that are drawn at numbers of the version's source."""
 
+KEPT = "kept"
+"""Class of the shapes that keep some sizes of a judged one, while all others are odd."""
+
 FAR = "far"
 """Class of the shapes that are far beyond the judged ones along one axis."""
 
-CLASSES = ("near", "edge", "tiny", "skewed", "square", "round", "ragged", "long", "middle", "larger", FAR, GUIDED)
+_NEAR_AND_SMALL = ("near", "edge", "tiny", "skewed", "square", "round", "ragged", KEPT)
+
+CLASSES = (*_NEAR_AND_SMALL, "long", "middle", "larger", FAR, GUIDED)
 """Classes of drawn shapes; the names of their workloads begin with them."""
 
 
@@ -102,7 +107,7 @@ def draw_class_workloads(
     if row_axis in axes and len(axes) > 1:
         singles = (_shorten_to_single(file, each, row_axis) for each in chance.sample(judged, len(judged)))
         by_sizes = {tuple(each.axes.values()): each for each in singles if file.definition.elements(each) <= most}
-        fitting = (_vary_and_fit(file, each, each, chance, device) for each in by_sizes.values())
+        fitting = (vary_and_fit(file, each, each, chance, device) for each in by_sizes.values())
         drawn += list(filter(None, fitting))[: input_rules.SINGLE_ROWS]
     sources = [(kind, chance.sample(judged, len(judged))) for kind in kinds]
     others = [] if interpreted else _other_dtypes(file, judged)
@@ -119,7 +124,7 @@ def draw_class_workloads(
             sizes = _draw_sizes(kind, small, longest, factors, chance)
             plain = odd.resize(small, f"{kind}-{declared.name}"[:80], sizes)
             plain = _bound_elements(file, plain, kind, axes)
-            if workload := _vary_and_fit(file, small, plain, chance, device):
+            if workload := vary_and_fit(file, small, plain, chance, device):
                 drawn.append(workload)
                 break
     return drawn
@@ -131,7 +136,7 @@ def _shorten_to_single(file: DefinitionFile, judged: Workload, row_axis: str) ->
     return workload.model_copy(update={"name": f"edge-single-{judged.name}"[:80], "set": "odd"})
 
 
-def _vary_and_fit(
+def vary_and_fit(
     file: DefinitionFile, base: Workload, plain: Workload, chance: random.Random, device: str
 ) -> Workload | None:
     """Return a drawn workload with other numbers if the reference holds there; None otherwise. Where a definition

@@ -84,6 +84,13 @@ ROUND_SIZES: Final = (8, 16, 32, 64, 128, 1024)
 POWER_SHAPES: Final = 2
 """Round shapes whose sizes are powers of two. Chosen: trees have an even number of levels, or an odd one."""
 
+KEPT_SHAPES: Final[Mapping[str, int]] = {"cpu": 3, "cuda": 2}
+"""Shapes that keep some sizes of a judged one beside odd ones, by device. Chosen: filters of two sizes keep
+theirs, and one shape is left to chance."""
+
+KEPT_SHARE: Final = 0.25
+"""Share of the other sizes of a shape at a number of the source that are those of a judged shape. Chosen."""
+
 ROUND_ELEMENTS: Final = 1 << 17
 """Elements of a workload that a round shape is derived from. Chosen: there is one for each of `ROUND_SIZES`."""
 
