@@ -249,10 +249,11 @@ def test_a_call_is_guessed_at_a_part_of_an_axis_that_callers_choose(monkeypatch)
         grade_reference=lambda: None,
         time_one_call_cold=lambda _: SimpleNamespace(seconds=1.0, busy=None),
     )
-    monkeypatch.setattr(check, "open_session", lambda workload: shortened.append(workload) or session)
+    monkeypatch.setattr(check._costs, "_open_session", lambda workload: shortened.append(workload) or session)
     base = file.definition.workloads[0]
     guided = base.model_copy(update={"name": "guided-0", "axes": {**base.axes, "batch": 640}})
-    assert "a call would take about 127 s" in check._describe_slowness(guided, 1.0)
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=1 << 50))
+    assert "a call would take about 127 s" in check._costs.describe_excess(guided, 1.0)
     assert [each.axes for each in shortened] == [{**guided.axes, "batch": 640 // input_rules.CALL_PART}]
 
 

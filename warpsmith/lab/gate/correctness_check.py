@@ -6,7 +6,6 @@ import functools
 import itertools
 import random
 import re
-import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from warpsmith.core.evaluation import REFERENCE_MISSES, Correctness, Status
 from warpsmith.core.port.check import KernelLaunch
 from warpsmith.core.trust import Check
 from warpsmith.errors import BadDefinition, MachineFailed
+from warpsmith.lab.gate.call_costs import CallCosts
 from warpsmith.lab.gate.calls import batches, large_edits
 from warpsmith.lab.gate.calls.callers import OtherCallers
 from warpsmith.lab.gate.calls.late_calls import LateCalls
@@ -87,6 +87,7 @@ class CorrectnessCheck:
         self._turns = itertools.cycle(range(turns)) if interpreted else None
         self._line_counts = line_counts
         self._callers = OtherCallers(file, side) if device == "cpu" and not interpreted else None
+        self._costs = CallCosts(file, self.open_session, device)
         self._special_numbers = SpecialNumbers(file, self.open_session)
         self.grades: dict[str, list[Grade]] = defaultdict(list)
         """Workload name to the grades of its calls."""
@@ -204,7 +205,7 @@ class CorrectnessCheck:
         share = 1.0
         if axis is not None and not promised:  # else the whole reference is tried once
             share = len(rows.sample_rows(workload.axes[axis], elements)) / workload.axes[axis]
-        if kind in (shapes.GUIDED, shapes.FAR) and (reason := self._describe_slowness(workload, share)):
+        if kind in (shapes.GUIDED, shapes.FAR) and (reason := self._costs.describe_excess(workload, share)):
             notes.append(f"{workload.name} skipped: {reason}")
             return False
         layout = random.SystemRandom().choice(list_dense_layouts(self._file))
@@ -238,47 +239,6 @@ class CorrectnessCheck:
         if axis is None and self._turns is None:
             self._check_planted(session)
         return bool(self.grades[workload.name])
-
-    def _describe_slowness(self, workload: Workload, share: float) -> str:
-        """Return why a call or its reference would take long, by one at a part of the longest axis that callers
-        choose; else an empty string.
-
-        It takes as many times as long as it has elements, or operations if the definition counts more of those.
-        The reference takes a share of that where it computes sampled rows. Seconds on a CPU are those of its
-        cores, which the load of others does not lengthen.
-        """
-        part, definition = shapes.take_part(self._file, workload), self._file.definition
-        if part is None:
-            return ""
-        work = [definition.work(each).flops for each in (part, workload)]
-        factor = max(input_rules.CALL_PART, work[1] / work[0] if work[0] else 0)
-        session = self.open_session(part)
-        clock = time.process_time if self._device == "cpu" else time.monotonic
-
-        def time_reference() -> float:
-            started = clock()
-            session.grade_reference()
-            return clock() - started
-
-        def time_call() -> float:
-            call = session.time_one_call_cold(SOLUTION)
-            return call.seconds if call.busy is None else call.busy
-
-        try:
-            session.fill_inputs(quick=True, slots=1)
-            for name, look, times in (
-                ("its reference", time_reference, factor * share),
-                ("a call", time_call, factor),
-            ):
-                for _ in range(2):  # the first look may set something up
-                    seconds = times * (look() - input_rules.CALL_START)
-                    if seconds <= input_rules.CALL_SECONDS:
-                        break
-                else:
-                    return f"{name} would take about {seconds:.0f} s"
-        except BadDefinition:  # a part need not fit what it computes
-            return ""
-        return ""
 
     def _reference_computes(self, session: Session) -> bool:
         try:

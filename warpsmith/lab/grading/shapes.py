@@ -280,7 +280,12 @@ def draw_middle_workload(
     return None
 
 
-def take_part(file: DefinitionFile, workload: Workload) -> Workload | None:
+def longest_axis(file: DefinitionFile, workload: Workload) -> str:
+    """Return the longest axis that callers choose; there is one."""
+    return max(free_axes.drawable_axes(file), key=lambda name: workload.axes[name])
+
+
+def take_part(file: DefinitionFile, workload: Workload, divisor: int = input_rules.CALL_PART) -> Workload | None:
     """Return the part of a guided or far workload by which the time of its calls is guessed; None of another one,
     or if its tensors have no such part.
 
@@ -288,8 +293,8 @@ def take_part(file: DefinitionFile, workload: Workload) -> Workload | None:
     """
     if shape_class(workload) not in (GUIDED, FAR):
         return None
-    axis = max(free_axes.drawable_axes(file), key=lambda name: workload.axes[name])
-    length = workload.axes[axis] // input_rules.CALL_PART
+    axis = longest_axis(file, workload)
+    length = workload.axes[axis] // divisor
     part = rows.shorten(workload, axis, length)
     return part if length and file.definition.has_shapes(part) else None
 

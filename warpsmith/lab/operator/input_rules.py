@@ -200,6 +200,16 @@ says. Chosen: many numbers are no sizes, and some references loop over an axis i
 CALL_PART: Final = 128
 """Factor by which that call is shorter. Chosen: a loop in Python takes little time."""
 
+CALL_PARTS: Final[Mapping[str, tuple[int, ...]]] = {"cpu": (CALL_PART, 32, 8), "cuda": (CALL_PART,)}
+"""The same, by device, where a shorter call says too little. Chosen: on a GPU many kernels are
+compiled anew for each."""
+
+LIVE_TENSORS: Final = 4
+"""Tensors as large as its largest that a reference holds at once. Chosen: terms, products and sums."""
+
+MEMORY_SHARE: Final = 0.5
+"""Share of the machine's free memory that they may take. Chosen: workers and inputs take the rest."""
+
 CALL_START: Final = 0.01
 """Seconds of that call that do not grow with its size. Chosen: what handing over and a hundred operators take."""
 
