@@ -57,13 +57,17 @@ def test_a_reference_that_needs_more_memory_than_there_is_is_not_called(workshop
     ("seconds", "looks", "is_slow"),
     [
         (lambda part: 1.28 / part, [128], False),
+        (lambda part: 0.1 if part == 128 else 0.02, [128, 32], False),
+        (lambda part: 0.5 if part > 8 else 0.1, [128, 32, 8], False),
+        (lambda part: 15 / part, [128, 32, 8], True),
+        (lambda part: 5000 / part**2, [128, 32], True),
         (lambda part: 1000 / part, [128], True),
         (lambda part: 10 / part**2, [128, 8], False),
         (lambda part: 100 / part**2, [128, 8], True),
     ],
-    ids=["quick", "slow", "tiny", "tiny at first"],
+    ids=["quick", "short", "shorter", "slow", "quadratic", "very slow", "tiny", "tiny at first"],
 )
-def test_a_version_whose_part_says_little_is_called_at_a_longer_one(
+def test_a_version_that_is_slow_at_a_part_is_called_at_a_longer_one(
     workshop, monkeypatch, seconds, looks, is_slow
 ):
     file = workshop.load("square", SQUARE)

@@ -137,6 +137,13 @@ def test_a_far_shape_is_left_out_where_a_call_or_its_reference_is_slow(check_of,
     assert one.check_larger(large.model_copy(update={"name": "far-n-large", "set": "full"}), [])
 
 
+def test_a_version_that_is_slow_at_parts_alone_is_called_at_far_shapes(check_of):
+    busy = "if (n < 100) for (volatile int64_t i = 0; i < 400000000; ++i) {}"
+    one, (_, large) = check_of(kernel(busy + HONEST + "if (n > 2000) y[0] = -1;"))
+    with pytest.raises(SideFailed, match=r"y\[0\] is -1"):
+        one.check_larger(large.model_copy(update={"name": "far-n-large", "set": "full"}), [])
+
+
 def test_operations_say_how_a_call_grows(check_of, monkeypatch):
     monkeypatch.setattr(input_rules, "CALL_START", -0.01)  # every call takes that at least
     monkeypatch.setattr(input_rules, "CALL_SECONDS", 100.0)

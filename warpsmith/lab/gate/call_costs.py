@@ -45,9 +45,10 @@ class CallCosts:
         choose.
 
         It takes as many times as long as it has elements, or operations if the definition counts more of those.
-        Where a part takes too little time to say so, a longer one is called: it may grow faster than its elements.
+        Where a part takes too little time to say so, or the version alone is slow, a longer part is called: the
+        first may grow faster than its elements, and the second may be slow at short calls only.
         """
-        parts = list(input_rules.CALL_PARTS[self._device])
+        reason, parts = "", list(input_rules.CALL_PARTS[self._device])
         while parts:
             part = shapes.take_part(self._file, workload, parts[0])
             factor = max(parts.pop(0), self._growth_of_work(part, workload)) if part else 0.0
@@ -63,11 +64,15 @@ class CallCosts:
             except BadDefinition:  # a part need not fit what it computes
                 return ""
             if (seconds := _guess_seconds(call, factor)) > input_rules.CALL_SECONDS:
-                return f"a call would take about {seconds:.0f} s"
+                reason = f"a call would take about {seconds:.0f} s"
+                if call * input_rules.CALL_GROWTH > input_rules.SLOW_PART_SECONDS:
+                    break
+                continue
+            reason = ""
             if min(reference, call) >= input_rules.CALL_START:
                 break
             parts = parts[-1:]
-        return ""
+        return reason
 
     def _growth_of_work(self, part: Workload, workload: Workload) -> float:
         work = [self._file.definition.work(each).flops for each in (part, workload)]

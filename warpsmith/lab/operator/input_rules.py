@@ -201,8 +201,14 @@ CALL_PART: Final = 128
 """Factor by which that call is shorter. Chosen: a loop in Python takes little time."""
 
 CALL_PARTS: Final[Mapping[str, tuple[int, ...]]] = {"cpu": (CALL_PART, 32, 8), "cuda": (CALL_PART,)}
-"""The same, by device, where a shorter call says too little. Chosen: on a GPU many kernels are
-compiled anew for each."""
+"""The same, by device, where a shorter call says too little, or a version is slow there. Chosen: on a GPU many
+kernels are compiled anew for each."""
+
+CALL_GROWTH: Final = 16
+"""Factor between the times of calls at two of these parts, at most. Derived: a quadratic kernel's."""
+
+SLOW_PART_SECONDS: Final = 10.0
+"""Seconds that a call at the next part may take by that factor. Chosen: well within the time of a message."""
 
 LIVE_TENSORS: Final = 4
 """Tensors as large as its largest that a reference holds at once. Chosen: terms, products and sums."""
