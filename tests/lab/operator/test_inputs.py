@@ -8,7 +8,7 @@ from lab_samples import SQUARE
 
 from warpsmith.core.definition import Workload
 from warpsmith.errors import BadDefinition
-from warpsmith.lab.operator import input_rules, inputs, related_values
+from warpsmith.lab.operator import distributions, input_rules, inputs, related_values
 from warpsmith.lab.operator.distributions import ADVERSARIAL, DISTRIBUTIONS, FULL, IN_RANGE, MASKS
 from warpsmith.lab.operator.inputs import Inputs
 
@@ -39,7 +39,9 @@ def test_every_distribution_is_fresh_and_of_the_right_kind(drawer, name):
     assert not torch.equal(again.draw(name)["x"], again.draw(name)["x"])
 
 
-def test_what_distinguishes_the_distributions(drawer):
+def test_what_distinguishes_the_distributions(drawer, monkeypatch):
+    monkeypatch.setattr(distributions, "REGULAR", ())  # without exceptions
+    monkeypatch.setattr(input_rules, "TREND_SHARE", 0.0)
     drawn = {name: drawer().draw(name)["x"] for name in DISTRIBUTIONS}
     assert drawn["normal"].std() == pytest.approx(1, rel=0.05)
     assert 0 <= drawn["uniform"].min() < 0.01
@@ -56,7 +58,8 @@ def test_what_distinguishes_the_distributions(drawer):
     assert 0.03 < (drawn["sparse"] != 0).float().mean() < 0.07
     assert ((drawn["one_hot"] != 0).sum(-1) == 1).all()
     assert drawn["ones"].unique().tolist() == [0, 1]
-    assert 0.75 < drawn["ones"].mean() < 0.85
+    ones = {round(float(drawer(seed=seed).draw("ones")["x"].mean()), 1) for seed in range(20)}
+    assert ones == {0.8, 1.0}, "zeros are a fifth, or few"
     tied = drawn["near_tie"]
     assert ((tied.amax(-1) - tied.amin(-1)).abs() / tied[:, 0].abs()).min() > 2**-24
     assert ((tied.amax(-1) - tied.amin(-1)).abs() / tied[:, 0].abs()).max() < 12 * 2**-23
@@ -136,7 +139,7 @@ def test_masked_rows_differ_in_mean_and_mask(workshop, name, means):
 
 
 def test_some_constants_are_those_that_weights_begin_with(drawer):
-    constants = {float(drawer(seed=seed).draw("constant")["x"].unique()) for seed in range(40)}
+    constants = {float(drawer(seed=seed).draw("constant")["x"].mode().values[0]) for seed in range(40)}
     assert {1.0, -1.0} < constants
     assert len(constants) > 10
 
@@ -144,11 +147,15 @@ def test_some_constants_are_those_that_weights_begin_with(drawer):
 def test_rows_are_sorted_both_ways(drawer):
     steps = [drawer(seed=seed).draw("sorted")["x"].diff(dim=-1) for seed in range(20)]
     assert {bool((step >= 0).all()) for step in steps} == {True, False}
+    descents = [(step < 0).sum(-1) for step in steps]
+    assert any(int(each.sum()) > 0 and int(each.max()) <= 3 for each in descents), "few exceptions"
+    assert any(int(each.min()) > 3 and int(each.max()) < 32 for each in descents), "trend with noise"
 
 
-def test_weights_of_their_own_scale_are_pruned_and_alike_too(workshop):
+def test_weights_of_their_own_scale_are_pruned_and_alike_too(workshop, monkeypatch):
     text = SQUARE.replace('"x": TensorSpec(', '"x": TensorSpec(role="weight", distribution="normal:0:0.02", ')
     file = workshop.load("square", text)
+    monkeypatch.setattr(distributions, "REGULAR", ())  # without exceptions
     source = Inputs(file, file.definition.workloads[0], 1, "cpu")
     sparse, constant, large = (source.draw(name)["x"] for name in ("sparse", "constant", "large"))
     assert 0 < (sparse != 0).float().mean() < 0.2
@@ -510,9 +517,9 @@ def test_several_draws_are_one_where_values_know_nothing_of_each_other(drawer, m
 
 def test_several_draws_of_other_distributions_are_one_by_one(drawer):
     for part in drawer().draw_several(3, "sorted"):
-        steps = part["x"].diff(dim=-1)
-        assert (steps >= 0).all() or (steps <= 0).all()
-    constants = [part["x"].unique() for part in drawer().draw_several(30, "constant")]
+        share = float((part["x"].diff(dim=-1) >= 0).double().mean())
+        assert abs(share - 0.5) > 0.2
+    constants = [part["x"].flatten().mode().values for part in drawer().draw_several(30, "constant")]
     assert len({float(value) for value in constants}) > 9
 
 

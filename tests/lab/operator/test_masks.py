@@ -8,6 +8,7 @@ from lab_samples import SQUARE
 from warpsmith.core.definition import Workload
 from warpsmith.lab.operator.distributions import IGNORED, MASKED_ABOVE
 from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.lab.operator.masks import PAIR_FORMS, draw_booleans, draw_pairs, place_exceptions
 
 
 def test_booleans_of_pairs_are_windows_and_documents(workshop):
@@ -19,6 +20,42 @@ def test_booleans_of_pairs_are_windows_and_documents(workshop):
     windows = [each for each in causal if not bool(each.tril(-20).any()) and int(each.sum()) > 40]
     assert windows
     assert any(torch.equal(each, each.T) and 40 < int(each.sum()) < 1600 for each in diagonal)
+
+
+def test_booleans_of_rows_are_alike_or_each_of_a_form():
+    generator = torch.Generator().manual_seed(3)
+    drawn = [draw_booleans((40, 200), generator) for _ in range(300)]
+    begins = [each[:, 0] & ~each[:, -1] for each in drawn]
+    lengths = [each.sum(-1) for each in drawn]
+    changes = [each.int().diff(dim=-1).abs().sum(-1) for each in drawn]
+    prefixes = [begin & (change == 1) for begin, change in zip(begins, changes, strict=True)]
+    holes = [begin & (change > 2) & (change < 8) for begin, change in zip(begins, changes, strict=True)]
+    assert sum(0 < int(each.sum()) < 20 for each in prefixes) > 5, "prefixes beside other rows"
+    assert sum(bool(each.any()) for each in holes) > 20, "prefixes with exceptions"
+    assert any(len(set(length.tolist())) > 20 for length in lengths), "lengths differ"
+
+
+def test_exceptions_are_few_and_in_one_row_to_all():
+    generator, counts = torch.Generator().manual_seed(3), []
+    for _ in range(200):
+        marks = place_exceptions(torch.zeros(30, 50), torch.ones(30, 50), generator).sum(-1)
+        assert 0 < int(marks.max()) <= 3
+        counts.append(int((marks > 0).sum()))
+    assert {1, 30} <= set(counts)
+    assert len(set(counts)) > 15
+    assert place_exceptions(torch.zeros(0, 5), torch.ones(0, 5), generator).shape == (0, 5)
+    assert place_exceptions(torch.zeros(3, 1), torch.ones(3, 1), generator).sum() >= 1
+
+
+def test_pairs_that_belong_together_hold_the_diagonal():
+    generator, steps = torch.Generator().manual_seed(3), 0
+    for form in range(PAIR_FORMS):
+        for _ in range(20):
+            pairs = draw_pairs((2, 24, 24), form, generator)
+            assert bool(pairs.diagonal(dim1=-2, dim2=-1).all())
+            assert form not in (1, 3, 5, 6) or not bool(pairs.triu(1).any())
+            steps += bool(pairs.triu(2).any()) and not bool(pairs.diagonal(1, -2, -1).any())
+    assert steps > 5, "a step leaves out neighbors"
 
 
 LABELS = (

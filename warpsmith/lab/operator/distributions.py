@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from warpsmith.core.arithmetic.dtype import DTYPES
 from warpsmith.lab.operator import input_rules
-from warpsmith.lab.operator.masks import mask_part, mask_rows
+from warpsmith.lab.operator.masks import mask_part, mask_rows, place_exceptions
 
 if TYPE_CHECKING:
     import torch
@@ -69,6 +69,9 @@ MASKS = (*MASKS_BELOW, MASKED_ABOVE)
 FINITE = (*MASKS, IN_RANGE, IGNORED, *ALONE)
 """Distributions that count where all results are finite."""
 
+REGULAR = ("sorted", "constant", "runs")
+"""Distributions of which half of the draws have a few exceptions, which nobody sees by a sample."""
+
 UNMIXED = ("denormal", "faint", HUGE, *ALONE)
 """Distributions that are not mixed with others: intermediate results may be flushed to zero, or overflow."""
 
@@ -77,7 +80,18 @@ DISTRIBUTIONS = ("normal", "uniform", *MASKS, "nonfinite", *ADVERSARIAL, MIXED_R
 
 
 def shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.Generator) -> torch.Tensor:
-    """Turn normal values into another distribution; `dtype` is the type that they are rounded to afterwards."""
+    """Turn normal values into another distribution, in which regular ones may have exceptions; `dtype` is the type
+    that they are rounded to afterwards."""
+    import torch
+
+    shaped = _shape_all(name, values, dtype, generator)
+    if name not in REGULAR or int(torch.randint(2, (), generator=generator, device=values.device)):
+        return shaped
+    return place_exceptions(shaped, values, generator)
+
+
+def _shape_all(name: str, values: torch.Tensor, dtype: str, generator: torch.Generator) -> torch.Tensor:
+    """Turn normal values into another distribution without exceptions."""
     import torch
 
     options: dict[str, Any] = {"generator": generator, "device": values.device}
@@ -98,6 +112,8 @@ def shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.G
         case "constant" if values.numel():  # every third is 1 or -1, as weights begin
             constants = (float(values.flatten()[0]), 1.0, -1.0)
             return torch.full_like(values, constants[max(0, int(torch.randint(6, (), **options)) - 3)])
+        case "ones" if int(torch.randint(2, (), **options)):
+            return place_exceptions(torch.ones_like(values), torch.zeros_like(values), generator)
         case "ones":  # a mask of which samples may all be 1
             return (torch.rand(values.shape, **options) >= input_rules.HOLES_SHARE).to(values.dtype)
         case "scaled_rows" if values.ndim:
@@ -120,7 +136,10 @@ def shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.G
             means = (0.0, max(-input_rules.PADDED_SHIFT, lowest / 2), lowest)
             return mask_rows(values, means, lowest, generator)
         case "sorted" if values.ndim:
-            return values.sort(dim=-1, descending=bool(torch.randint(2, (), **options))).values
+            ordered = values.sort(dim=-1, descending=bool(torch.randint(2, (), **options))).values
+            if float(torch.rand((), **options)) < input_rules.TREND_SHARE:  # a trend, of which samples are sorted
+                ordered += torch.randn(values.shape, dtype=values.dtype, **options) * input_rules.TREND_NOISE
+            return ordered
         case "denormal":
             smallest = torch.finfo(getattr(torch, dtype)).tiny
             signed = torch.rand(values.shape, dtype=torch.float64, **options).mul_(2).sub_(1) * smallest

@@ -315,6 +315,16 @@ SENTINEL_SHARE: Final = 0.125
 SENTINEL_ELEMENTS: Final = 16
 """Elements that such an input needs. Chosen: a mean over nothing else is none."""
 
+EXCEPTIONS: Final = 3
+"""Elements of a row, at most, that are exceptions to its order or mask. Chosen: who looks at a sample misses
+them."""
+
+TREND_SHARE: Final = 0.25
+"""Share of the draws of the distribution `sorted` that have noise. Chosen: series rise so."""
+
+TREND_NOISE: Final = 2.0**-5
+"""Standard deviation of that noise. Chosen: a sample of a row is sorted, and its neighbors are not."""
+
 SPARSE_SHARE: Final = 0.05
 """Share of the values that the distribution `sparse` keeps. Chosen."""
 

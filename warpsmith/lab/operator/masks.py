@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import log2
+from math import log2, prod
 from typing import TYPE_CHECKING, Any
 
 from warpsmith.lab.operator import input_rules
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 MASK_FORMS = 8
 """Number of the forms of a mask."""
+
+PAIR_FORMS = 7
+"""Number of the forms of a mask of pairs."""
 
 
 def mask_part(
@@ -107,26 +110,88 @@ def draw_mask(shape: Sequence[int], form: int, generator: torch.Generator) -> to
 
 
 def draw_booleans(shape: Sequence[int], generator: torch.Generator) -> torch.Tensor:
-    """Return a mask of pairs, such as queries and keys, along the last two axes.
+    """Return a mask along the last two axes, such as of queries and keys.
 
-    It has one of the forms of `draw_mask`, or leaves a band beside the diagonal or blocks on it. By chance True is
-    what the mask hides or what it leaves.
+    It has one of the forms of `draw_mask`, in all rows or by chance in each, or one of those of `draw_pairs`; in
+    half of the draws but for a few elements. By chance True is what the mask hides or what it leaves.
     """
     import torch
 
     options: dict[str, Any] = {"generator": generator, "device": generator.device}
-    form, is_left = (int(torch.randint(count, (), **options)) for count in (MASK_FORMS + 4, 2))
+    count = MASK_FORMS + PAIR_FORMS + 1
+    form, is_left, has_exceptions = (int(torch.randint(most, (), **options)) for most in (count, 2, 2))
     if form < MASK_FORMS:
-        mask = draw_mask(shape, form, generator)
+        mask = draw_mask(shape, form, generator).clone()
+    elif form == MASK_FORMS:
+        mask = _draw_row_masks(shape, generator)
     else:
-        above, along = (torch.arange(size, device=generator.device) for size in shape[-2:])
-        distance = above.unsqueeze(-1) - along
-        width = int(torch.exp2(torch.rand((), **options) * log2(max(*shape[-2:], 2))))
-        if form < MASK_FORMS + 2:  # a window of the elements before, or to both sides
-            visible = distance.abs() < width if form == MASK_FORMS else (distance >= 0) & (distance < width)
-        else:
+        mask = ~draw_pairs(shape, form - MASK_FORMS - 1, generator)
+    mask = place_exceptions(mask, ~mask, generator) if has_exceptions else mask
+    return ~mask if is_left else mask
+
+
+def _draw_row_masks(shape: Sequence[int], generator: torch.Generator) -> torch.Tensor:
+    """Return a mask whose rows each have one of the forms of `draw_mask` by chance."""
+    import torch
+
+    options: dict[str, Any] = {"generator": generator, "device": generator.device}
+    forms = torch.randint(MASK_FORMS, (prod(shape[:-1]),), **options)
+    mask = torch.zeros((len(forms), shape[-1]), dtype=torch.bool, device=generator.device)
+    for form in range(MASK_FORMS):
+        rows = (forms == form).nonzero().flatten()
+        if rows.numel():
+            mask[rows] = draw_mask((len(rows), shape[-1]), form, generator)
+    return mask.view(tuple(shape))
+
+
+def draw_pairs(shape: Sequence[int], form: int, generator: torch.Generator) -> torch.Tensor:
+    """Return which pairs along the last two axes belong together.
+
+    By its form, those are a band beside the diagonal, or what is before it in such a band; blocks on the diagonal,
+    or what is before it in them; distances that are multiples of a step, before the diagonal or also behind it; or
+    all before the diagonal, which is among them.
+    """
+    import torch
+
+    options: dict[str, Any] = {"generator": generator, "device": generator.device}
+    above, along = (torch.arange(size, device=generator.device) for size in shape[-2:])
+    distance = above.unsqueeze(-1) - along
+    width = int(torch.exp2(torch.rand((), **options) * log2(max(*shape[-2:], 2))))
+    match form:
+        case 0:
+            visible = distance.abs() < width
+        case 1:
+            visible = distance < width
+        case 2 | 3:
             starts = (torch.rand(max(shape[-2:]), **options) < 1 / width).cumsum(0)
             visible = starts[above].unsqueeze(-1) == starts[along]
-            visible = visible & (distance >= 0) if form == MASK_FORMS + 3 else visible
-        mask = ~visible.expand(tuple(shape))
-    return ~mask if is_left else mask.clone()
+        case 4 | 5:
+            visible = distance % max(width, 2) == 0
+        case _:
+            visible = distance >= 0
+    if form in (1, 3, 5):
+        visible = visible & (distance >= 0)
+    return visible.expand(tuple(shape)).clone()
+
+
+def place_exceptions(values: torch.Tensor, others: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Put elements of another tensor at one to three places of some rows, one after the other in half of them.
+
+    The values change in place where they are contiguous. The rows are one, all of them or any number between, by
+    its logarithm: who looks at a sample sees no exception.
+    """
+    import torch
+
+    if not values.ndim or not values.numel():
+        return values
+    options: dict[str, Any] = {"generator": generator, "device": values.device}
+    rows, length = values.reshape(-1, values.shape[-1]), values.shape[-1]
+    chosen = int(torch.exp2(torch.rand((), **options) * log2(len(rows) + 1)))
+    places = torch.randint(length, (len(rows), min(input_rules.EXCEPTIONS, length)), **options)
+    steps = torch.arange(places.shape[1], device=values.device)
+    is_run = torch.rand((len(rows), 1), **options) < 0.5
+    places = places.where(~is_run, (places[:, :1] + steps) % length)
+    is_used = steps < torch.randint(1, len(steps) + 1, (len(rows), 1), **options)
+    is_used &= (torch.randperm(len(rows), **options) < chosen).unsqueeze(-1)
+    replaced = others.reshape(rows.shape).gather(1, places).where(is_used, rows.gather(1, places))
+    return rows.scatter_(1, places, replaced).view(values.shape)
