@@ -153,3 +153,15 @@ def test_truths_are_finite_whatever_their_type():
         assert Truth({"y": torch.ones(3).to(dtype)}, {"y": None}, {"y": 1.0}, {"y": 1.0}).is_finite
     infinite = {"y": torch.ones(3), "z": torch.tensor([float("inf")])}
     assert not Truth(infinite, dict.fromkeys(infinite), {}, {}).is_finite
+
+
+def test_one_element_of_each_period_is_larger():
+    generator, periods = torch.Generator().manual_seed(3), set()
+    for _ in range(60):
+        values = shape_values("periodic", torch.randn((30, 256), generator=generator), "float32", generator)
+        assert values.shape == (30, 256)
+        for row in values:
+            places = (row.abs() > 16).nonzero().flatten()
+            if 4 < len(places) < 100 and len(set(row[places].sign().tolist())) == 1:
+                periods.add(int(places.diff().min()))
+    assert {4, 8, 16, 32} <= periods, "powers of two"

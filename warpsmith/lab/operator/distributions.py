@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 ADVERSARIAL = (
     "large", "tiny", "shifted", "lowered", "constant", "scaled_rows", "sorted", "denormal", "sparse", "one_hot",
     "near_tie", "wide", "heavy_end", "far", "huge", "repeated", "lowest", "ones",
-    "balanced", "runs", "faint",
+    "balanced", "runs", "faint", "periodic",
 )  # fmt: skip
 """Further distributions for correctness; one applies if the reference itself stays within its bound there."""
 
@@ -165,6 +165,8 @@ def _shape_all(name: str, values: torch.Tensor, dtype: str, generator: torch.Gen
                 count = min(int(torch.randint(1, input_rules.HEAVY_END + 1, (), **options)), size)
                 values.narrow(axis, size - count, count).mul_(min(input_rules.HEAVY_FACTOR, 2.0**room))
             return values
+        case "periodic" if values.ndim and values.numel():
+            return _raise_period(values, dtype, generator)
         case "repeated" if values.ndim and values.numel():
             return _repeat_slice(values, dtype, generator)
         case "balanced" if values.ndim:  # each row has a sum of zero: every value comes with its negative
@@ -196,6 +198,31 @@ def _shape_all(name: str, values: torch.Tensor, dtype: str, generator: torch.Gen
             return _mix_rows(values, dtype, generator)
         case _:
             return values
+
+
+def _raise_period(values: torch.Tensor, dtype: str, generator: torch.Generator) -> torch.Tensor:
+    """Make one element of each period along an axis, most often the last one, larger, as a hot channel is.
+
+    Each slice has a period of its own, a power of two or a half or a quarter of the axis, and one sign for those
+    elements: a lane that strides by it meets them all.
+    """
+    import torch
+
+    options: dict[str, Any] = {"generator": generator, "device": values.device}
+    is_last = bool(torch.randint(4, (), **options))
+    axis = values.ndim - 1 if is_last else int(torch.randint(values.ndim, (), **options))
+    rows = values.movedim(axis, -1)
+    length, slices = rows.shape[-1], (*rows.shape[:-1], 1)
+    powers = torch.randint(1, max(length.bit_length(), 2), slices, **options)
+    parts = (length >> torch.randint(1, 3, slices, **options)).clamp_(min=1)
+    is_part = torch.rand(slices, **options) < input_rules.PART_PERIODS
+    periods = parts.where(is_part, 1 << powers)
+    phases = (torch.rand(slices, **options) * periods).long()
+    places = torch.arange(length, device=values.device)
+    largest = torch.finfo(getattr(torch, dtype)).max / max(float(values.abs().max()), 1.0)
+    signs = 2 * torch.randint(2, slices, **options) - 1
+    raised = rows.abs() * (signs * min(input_rules.HEAVY_FACTOR, largest))
+    return rows.where(places % periods != phases, raised).movedim(-1, axis)
 
 
 def _repeat_slice(values: torch.Tensor, dtype: str, generator: torch.Generator) -> torch.Tensor:

@@ -298,6 +298,10 @@ HEAVY_END: Final = 7
 HEAVY_FACTOR: Final = 64
 """Factor of those values. Chosen."""
 
+PART_PERIODS: Final = 0.25
+"""Share of the slices of the distribution `periodic` whose period is a half or a quarter of the axis. Chosen: blocks
+of a tile are, and lanes are powers of two."""
+
 ALIKE_INTEGERS: Final = 3
 """Integers that differ from all others of their input, at most. Chosen: who looks at the ends misses them."""
 
