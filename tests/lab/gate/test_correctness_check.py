@@ -61,7 +61,7 @@ def test_odd_workloads_get_all_distributions(workload_set, own_inputs, interpret
     distributions = () if own_inputs else ADVERSARIAL
     session = SimpleNamespace(
         workload=SimpleNamespace(set=workload_set, name="one"),
-        inputs=SimpleNamespace(adversarial_distributions=distributions),
+        inputs=SimpleNamespace(adversarial_distributions=distributions, has_square=False),
     )
     assert tuple(check._adversarial(session)) == expected
 
@@ -71,7 +71,7 @@ def test_large_workloads_get_mixed_rows_and_one_that_does_not_mix(workload_set):
     check = CorrectnessCheck(FLOATS, None, None, "cpu", lambda: 1)
     session = SimpleNamespace(
         workload=SimpleNamespace(set=workload_set, name="one"),
-        inputs=SimpleNamespace(adversarial_distributions=ADVERSARIAL),
+        inputs=SimpleNamespace(adversarial_distributions=ADVERSARIAL, has_square=False),
     )
     drawn = {tuple(check._adversarial(session)) for _ in range(40)}
     assert drawn == {("mixed_rows", name) for name in set(UNMIXED) - set(ALONE)}
@@ -81,7 +81,7 @@ def test_drawn_shapes_get_some_distributions_by_chance():
     check = CorrectnessCheck(FLOATS, None, None, "cpu", lambda: 1)
     session = SimpleNamespace(
         workload=SimpleNamespace(set="odd", name="near-one"),
-        inputs=SimpleNamespace(adversarial_distributions=ADVERSARIAL),
+        inputs=SimpleNamespace(adversarial_distributions=ADVERSARIAL, has_square=False),
     )
     drawn = [tuple(check._adversarial(session)) for _ in range(40)]
     assert {len(some) for some in drawn} == {input_rules.DRAWN_DISTRIBUTIONS}
@@ -93,7 +93,7 @@ def test_declared_ranges_have_their_distribution_at_every_size(workload_set, nam
     check = CorrectnessCheck(FLOATS, None, None, "cpu", lambda: 1)
     session = SimpleNamespace(
         workload=SimpleNamespace(set=workload_set, name=name),
-        inputs=SimpleNamespace(adversarial_distributions=(*ADVERSARIAL, IN_RANGE)),
+        inputs=SimpleNamespace(adversarial_distributions=(*ADVERSARIAL, IN_RANGE), has_square=False),
     )
     assert all(list(check._adversarial(session)).count(IN_RANGE) == 1 for _ in range(20))
 
@@ -103,7 +103,7 @@ def test_far_shapes_have_full_integers(name, count):
     check = CorrectnessCheck(FLOATS, None, None, "cpu", lambda: 1)
     session = SimpleNamespace(
         workload=SimpleNamespace(set="full", name=name),
-        inputs=SimpleNamespace(adversarial_distributions=(*ADVERSARIAL, FULL)),
+        inputs=SimpleNamespace(adversarial_distributions=(*ADVERSARIAL, FULL), has_square=False),
     )
     assert all(list(check._adversarial(session)).count(FULL) == count for _ in range(20))
 
@@ -184,7 +184,7 @@ def test_larger_shapes_have_masked_rows_where_masks_leave_finite_results(name, f
         drawn=[{"x": torch.tensor([1.0, hidden]).to(dtype)}],
         call_and_grade=lambda _, **__: SimpleNamespace(near_miss=False),
         workload=SimpleNamespace(set="full", name="one"),
-        inputs=SimpleNamespace(adversarial_distributions=ADVERSARIAL),
+        inputs=SimpleNamespace(adversarial_distributions=ADVERSARIAL, has_square=False),
     )
     assert not {MASKED_ROWS, PADDED_ROWS}.intersection(check._adversarial(session))
     check._grade_distribution(session, MASKED)
@@ -212,7 +212,7 @@ def test_larger_shapes_have_masked_rows_where_masks_leave_finite_results(name, f
 def test_masks_are_left_out_where_a_nan_would_not_show_or_numbers_are_finite(file, masks):
     session = SimpleNamespace(
         workload=SimpleNamespace(set="odd", name="one"),
-        inputs=SimpleNamespace(adversarial_distributions=ADVERSARIAL),
+        inputs=SimpleNamespace(adversarial_distributions=ADVERSARIAL, has_square=False),
     )
     check = CorrectnessCheck(file, None, None, "cpu", lambda: 1)
     assert set(check._adversarial(session)).intersection(MASKS) == masks
@@ -261,7 +261,7 @@ def test_another_layout_gets_one_of_the_distributions():
     check = CorrectnessCheck(FLOATS, None, None, "cpu", lambda: 1)
     session = SimpleNamespace(
         workload=SimpleNamespace(set="odd", name="one"),
-        inputs=SimpleNamespace(adversarial_distributions=ADVERSARIAL),
+        inputs=SimpleNamespace(adversarial_distributions=ADVERSARIAL, has_square=False),
     )
     drawn = [tuple(check._adversarial(session, most=1)) for _ in range(60)]
     assert {len(each) for each in drawn} == {1}

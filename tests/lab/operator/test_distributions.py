@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from lab_samples import SQUARE
 
+from warpsmith.core.definition import Workload
 from warpsmith.lab.grading.correctness import Truth, compute_truth
 from warpsmith.lab.operator.definition_file import load_definition
 from warpsmith.lab.operator.distributions import ALONE, RELATED_INPUTS, REPEATED, shape_values
@@ -165,3 +167,34 @@ def test_one_element_of_each_period_is_larger():
             if 4 < len(places) < 100 and len(set(row[places].sign().tolist())) == 1:
                 periods.add(int(places.diff().min()))
     assert {4, 8, 16, 32} <= periods, "powers of two"
+
+
+def test_patterns_of_pairs_have_numbers_beside_zeros_or_masks():
+    generator, near = torch.Generator().manual_seed(3), 0
+    for name, beyond in (("patterned", 0.0), ("masked_pairs", float("-inf"))):
+        exact = 0
+        for _ in range(60):
+            values = shape_values(name, torch.randn((2, 24, 24), generator=generator), "float32", generator)
+            pairs = values != beyond
+            assert bool(pairs.any(-1).all()), "each row has a pair"
+            exact += values[pairs].unique().numel() == 1
+            above = pairs[0].triu(1)
+            near += 0 < int(above.sum()) < 9
+        assert 5 < exact < 55
+    assert near > 5, "a triangle has exceptions"
+
+
+def test_masks_of_pairs_stand_in_one_input_most_often_the_smallest(workshop):
+    text = SQUARE.replace(
+        '"x": TensorSpec(shape=("n",))',
+        '"x": TensorSpec(shape=(2, "n", "n")), "m": TensorSpec(shape=("n", "n"))',
+        1,
+    ).replace("(x)", "(x, m)")
+    source = Inputs(workshop.load("square", text), Workload(name="w", axes={"n": 20}), 3, "cpu")
+    assert source.has_square
+    masked = [
+        [name for name, value in source.draw("masked_pairs").items() if bool(value.isinf().any())]
+        for _ in range(60)
+    ]
+    assert max(map(len, masked)) == 1
+    assert masked.count(["m"]) > masked.count(["x"]) > 4

@@ -465,7 +465,8 @@ class CorrectnessCheck:
             return ()
         turn = next(self._turns) if self._turns is not None and distributions else None
         chance = random.SystemRandom()
-        chosen = adversarial.choose_distributions(workload, distributions, chance, turn, self._finite)
+        square = self._turns is None and session.inputs.has_square
+        chosen = adversarial.choose_distributions(workload, distributions, chance, turn, self._finite, square)
         chosen = chosen if self._may_mask(workload) else tuple(each for each in chosen if each not in MASKS)
         return chosen if most is None else chance.sample(chosen, min(most, len(chosen)))
 

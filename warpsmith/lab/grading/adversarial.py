@@ -16,11 +16,13 @@ from warpsmith.lab.operator.distributions import (
     IGNORED,
     IN_RANGE,
     MASKED_ABOVE,
+    MASKED_PAIRS,
     MASKED_ROWS,
     MASKS,
     MASKS_BELOW,
     MIXED_ROWS,
     PADDED_ROWS,
+    PATTERNED,
     RELATED_INPUTS,
     REPEATED,
     UNMIXED,
@@ -41,13 +43,15 @@ def choose_distributions(
     chance: random.Random,
     turn: int | None = None,
     finite: Collection[str] = (),
+    has_square: bool = False,
 ) -> tuple[str, ...]:
     """Return the further distributions of a workload.
 
     Declared and derived odd workloads get all of them, with masked inputs, drawn ones some by chance. Larger ones
     get them in one call that mixes them row by row, and by chance one of those that do not mix, but none near the
     ends of a type. Where a masked input gave finite results, long and larger ones also get those whose rows
-    differ in mask and mean. All get those of declared ranges and of padding, and far ones full integers.
+    differ in mask and mean. All get those of declared ranges and of padding, and far ones full integers; where an
+    input has as many rows as columns, several patterns of pairs.
 
     Args:
         workload: the workload.
@@ -55,20 +59,23 @@ def choose_distributions(
         chance: source of randomness.
         turn: number of an odd workload in a language that is interpreted, which gets the next share of them.
         finite: those of `FINITE` that gave finite results at a workload before it.
+        has_square: an input has as many rows as columns.
     """
     if not available:
         return ()
     kind, always = shapes.shape_class(workload), tuple(name for name in available if name in (IN_RANGE, IGNORED))
     below = (MASKED_ROWS, PADDED_ROWS) if set(MASKS_BELOW).intersection(finite) else ()
     masked = (*below, *((MASKED_ABOVE,) if MASKED_ABOVE in finite else ()))
+    pairs = (PATTERNED, *((MASKED_PAIRS,) if MASKED_PAIRS in finite or kind == "declared" else ()))
+    again = pairs * input_rules.PAIR_CALLS if has_square else ()
     if workload.set != "odd":
         further = (*set(UNMIXED).difference(ALONE), *(name for name in available if name == RELATED_INPUTS))
         far = (REPEATED, *(name for name in available if name == FULL)) if kind == shapes.FAR else ()
-        return (MIXED_ROWS, chance.choice(further), *masked, *far, *always)
+        return (MIXED_ROWS, chance.choice(further), *masked, *far, *always, *again)
     every = (*available, *MASKS)
     if turn is not None:
         return every[turn :: input_rules.DISTRIBUTION_TURNS]
     if kind == "declared":
-        return every
+        return (*every, *again)
     some = chance.sample(every, min(input_rules.DRAWN_DISTRIBUTIONS, len(every)))
-    return tuple(dict.fromkeys((*some, *(masked if kind == "long" else ()), *always)))
+    return (*dict.fromkeys((*some, *(masked if kind == "long" else ()), *always)), *again)

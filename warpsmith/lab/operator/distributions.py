@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from warpsmith.core.arithmetic.dtype import DTYPES
 from warpsmith.lab.operator import input_rules
-from warpsmith.lab.operator.masks import mask_part, mask_rows, place_exceptions
+from warpsmith.lab.operator.masks import draw_some_pairs, mask_part, mask_rows, place_exceptions
 
 if TYPE_CHECKING:
     import torch
@@ -16,6 +16,7 @@ ADVERSARIAL = (
     "large", "tiny", "shifted", "lowered", "constant", "scaled_rows", "sorted", "denormal", "sparse", "one_hot",
     "near_tie", "wide", "heavy_end", "far", "huge", "repeated", "lowest", "ones",
     "balanced", "runs", "faint", "periodic",
+    "patterned",
 )  # fmt: skip
 """Further distributions for correctness; one applies if the reference itself stays within its bound there."""
 
@@ -31,6 +32,13 @@ zero, far above it or far below it: one call at a large shape meets them all."""
 
 PADDED_ROWS = "padded_rows"
 """The same over values near zero, and over rows as low as finite masks make them, which hide padding."""
+
+MASKED_PAIRS = "masked_pairs"
+"""Distribution of one input, zero or normal in a pattern of pairs along the last two axes, and minus infinity
+elsewhere: an additive mask that is causal, a band, blocks or steps, or nearly so."""
+
+PATTERNED = "patterned"
+"""Distribution that is one or normal in such a pattern, and zero elsewhere, as weights of a graph are."""
 
 MIXED_ROWS = "mixed_rows"
 """Distribution whose rows, along an axis, each have one of `ADVERSARIAL` by chance: one call at a large shape
@@ -60,7 +68,7 @@ HUGE = "huge"
 ALONE = ("lowest",)
 """Distributions at the end of a type: one input of a call has them, since sums of two would overflow."""
 
-MASKS_BELOW = (MASKED, MASKED_ALONG, MASKED_ROWS, PADDED_ROWS)
+MASKS_BELOW = (MASKED, MASKED_ALONG, MASKED_ROWS, PADDED_ROWS, MASKED_PAIRS)
 """Distributions with minus infinity in a part of an input."""
 
 MASKS = (*MASKS_BELOW, MASKED_ABOVE)
@@ -165,6 +173,12 @@ def _shape_all(name: str, values: torch.Tensor, dtype: str, generator: torch.Gen
                 count = min(int(torch.randint(1, input_rules.HEAVY_END + 1, (), **options)), size)
                 values.narrow(axis, size - count, count).mul_(min(input_rules.HEAVY_FACTOR, 2.0**room))
             return values
+        case "masked_pairs" if values.ndim > 1 and values.numel():
+            return _shape_pairs(values, 0.0, 1 - input_rules.PLAIN_PAIRS, -inf, generator)
+        case "masked_pairs" if values.ndim and values.numel():
+            return mask_part(values, -1, generator)
+        case "patterned" if values.ndim > 1 and values.numel():
+            return _shape_pairs(values, 1.0, input_rules.PLAIN_PAIRS, 0.0, generator)
         case "periodic" if values.ndim and values.numel():
             return _raise_period(values, dtype, generator)
         case "repeated" if values.ndim and values.numel():
@@ -198,6 +212,20 @@ def _shape_all(name: str, values: torch.Tensor, dtype: str, generator: torch.Gen
             return _mix_rows(values, dtype, generator)
         case _:
             return values
+
+
+def _shape_pairs(
+    values: torch.Tensor, within: float, share: float, beyond: float, generator: torch.Generator
+) -> torch.Tensor:
+    """Put a number beyond a pattern of pairs, and another one within it in a share of the draws; a row without a
+    pair holds pairs alone."""
+    import torch
+
+    pairs = draw_some_pairs(values.shape, generator)
+    pairs |= ~pairs.any(-1, keepdim=True)
+    if float(torch.rand((), generator=generator, device=values.device)) < share:
+        values = torch.full_like(values, within)
+    return values.masked_fill(~pairs, beyond)
 
 
 def _raise_period(values: torch.Tensor, dtype: str, generator: torch.Generator) -> torch.Tensor:

@@ -299,8 +299,19 @@ HEAVY_FACTOR: Final = 64
 """Factor of those values. Chosen."""
 
 PART_PERIODS: Final = 0.25
-"""Share of the slices of the distribution `periodic` whose period is a half or a quarter of the axis. Chosen: blocks
-of a tile are, and lanes are powers of two."""
+"""Share of the slices of the distribution `periodic` whose period is a half or a quarter of the axis. Chosen: most
+lanes are powers of two."""
+
+PLAIN_PAIRS: Final = 0.25
+"""Share of the draws of the distribution `patterned` whose pairs are 1, and of `masked_pairs` whose pairs are no
+zeros. Chosen: weights of a pattern differ, and additive masks are exact."""
+
+PAIR_CALLS: Final = 3
+"""Calls with each pattern of pairs where an input has as many rows as columns. Chosen: few shapes have, and a
+pattern that is nearly causal is one of many."""
+
+PAIR_ELEMENTS: Final = 1 << 18
+"""Elements of such a call, at most. Chosen to bound the time."""
 
 ALIKE_INTEGERS: Final = 3
 """Integers that differ from all others of their input, at most. Chosen: who looks at the ends misses them."""

@@ -23,6 +23,7 @@ from warpsmith.lab.operator.distributions import (
     FULL,
     IGNORED,
     IN_RANGE,
+    MASKED_PAIRS,
     MASKS,
     MIXED_ROWS,
     RELATED_INPUTS,
@@ -133,7 +134,8 @@ class Inputs:
         specs = self._definition.tensor_inputs
         whole = distribution if distribution in (RELATED_INPUTS, IN_RANGE, FULL, IGNORED) else None
         distribution = None if whole else distribution
-        alone = self._pick_input() if distribution in ALONE or self._masks_one(distribution) else None
+        is_alone = distribution in (*ALONE, MASKED_PAIRS) or self._masks_one(distribution)
+        alone = self._pick_input(distribution) if is_alone else None
         calls = self._captured.choose_calls(self._workload.axes, count, self._generator) if self._captured else []
         forms = {name: distribution if alone in (None, name) else None for name in specs}
         drawn = {
@@ -163,12 +165,23 @@ class Inputs:
         options: dict[str, Any] = {"generator": self._generator, "device": self._device}
         return distribution in MASKS and bool(torch.randint(2, (), **options))
 
-    def _pick_input(self) -> str | None:
-        """Draw a floating-point input that any values may stand in; None without one."""
+    def _pick_input(self, distribution: str | None) -> str | None:
+        """Draw a floating-point input that any values may stand in; None without one.
+
+        A mask of pairs stands in one that has such, in half of the draws in the smallest, which several share.
+        """
         import torch
 
-        names = [name for name, spec in self._definition.tensor_inputs.items() if self._holds_any_value(spec)]
-        chosen = torch.randint(max(len(names), 1), (), generator=self._generator, device=self._device)
+        options: dict[str, Any] = {"generator": self._generator, "device": self._device}
+        specs = self._definition.tensor_inputs
+        names = [name for name, spec in specs.items() if self._holds_any_value(spec)]
+        if distribution == MASKED_PAIRS:
+            sizes = {name: self._definition.shape(specs[name], self._workload) for name in names}
+            names = [name for name in names if len(sizes[name]) > 1] or names
+            least = min((prod(sizes[name]) for name in names), default=0)
+            if int(torch.randint(2, (), **options)):
+                names = [name for name in names if prod(sizes[name]) == least]
+        chosen = torch.randint(max(len(names), 1), (), **options)
         return names[int(chosen)] if names else None
 
     def _holds_any_value(self, spec: TensorSpec) -> bool:
@@ -326,6 +339,15 @@ class Inputs:
             IGNORED: self._sentinels,
         }
         return (*ADVERSARIAL, *(name for name, inputs in whole.items() if inputs))
+
+    @property
+    def has_square(self) -> bool:
+        """Return True if a call is small, and a floating-point input that any values may stand in has as many rows
+        as columns."""
+        specs = [spec for spec in self._definition.tensor_inputs.values() if self._holds_any_value(spec)]
+        shapes = [self._definition.shape(spec, self._workload) for spec in specs]
+        is_small = self._definition.elements(self._workload) <= input_rules.PAIR_ELEMENTS
+        return is_small and any(len(shape) > 1 and 1 < shape[-2] == shape[-1] for shape in shapes)
 
     @property
     def _independent_integers(self) -> list[str]:

@@ -174,6 +174,17 @@ def draw_pairs(shape: Sequence[int], form: int, generator: torch.Generator) -> t
     return visible.expand(tuple(shape)).clone()
 
 
+def draw_some_pairs(shape: Sequence[int], generator: torch.Generator) -> torch.Tensor:
+    """Return pairs of a form that is drawn by chance, in half of the draws but for a few exceptions."""
+    import torch
+
+    form, has_exceptions = (
+        int(torch.randint(most, (), generator=generator, device=generator.device)) for most in (PAIR_FORMS, 2)
+    )
+    pairs = draw_pairs(shape, form, generator)
+    return place_exceptions(pairs, ~pairs, generator) if has_exceptions else pairs
+
+
 def place_exceptions(values: torch.Tensor, others: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Put elements of another tensor at one to three places of some rows, one after the other in half of them.
 
