@@ -8,6 +8,7 @@ from lab_samples import SQUARE
 
 from warpsmith.core.definition import Workload
 from warpsmith.lab.operator import input_rules
+from warpsmith.lab.operator.distributions import OTHER_SIGNS
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.lab.operator.related_values import order_integers, plant_ends, relate_input, view_start
 
@@ -129,3 +130,25 @@ def test_declared_integers_reach_their_ends(workshop):
     drawn = [source.draw("constant")["x"] for _ in range(20)]
     assert any(int(each.min()) == low for each in drawn)
     assert any(int(each.max()) == high - 1 for each in drawn)
+
+
+def test_inputs_near_a_mean_have_other_signs_unless_something_keeps_them(workshop):
+    specs = ", ".join(
+        f'"{name}": TensorSpec(shape=("n",), role="weight", distribution="{form}", description="{text}")'
+        for name, form, text in (
+            ("a", "normal:1:0.1", "scale"),
+            ("b", "normal:1:0.1", "a positive scale"),
+            ("c", "normal:1:0.1", "scale that a promise names"),
+            ("d", "normal:0:0.1", "no mean"),
+        )
+    )
+    text = SQUARE.replace('"x": TensorSpec(shape=("n",))', specs, 1).replace("(x)", "(a, b, c, d)")
+    text = text.replace('flops="n"', 'flops="n", constraints=("c is above 0",)')
+    source = Inputs(workshop.load("square", text), Workload(name="w", axes={"n": 1000}), 3, "cpu")
+    assert OTHER_SIGNS in source.adversarial_distributions
+    drawn = [source.draw(OTHER_SIGNS) for _ in range(20)]
+    assert all(0.2 < float((each["a"] < 0).double().mean()) < 0.3 for each in drawn)
+    assert all(0.08 < float((each["a"] == 0).double().mean()) < 0.17 for each in drawn)
+    assert len({round(float(each["a"].max())) for each in drawn}) > 2, "scales differ"
+    assert all(bool((each[name] > 0).all()) for each in drawn for name in "bc")
+    assert all(bool((each["d"] != 0).all()) for each in drawn)

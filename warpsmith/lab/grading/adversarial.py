@@ -21,6 +21,7 @@ from warpsmith.lab.operator.distributions import (
     MASKS,
     MASKS_BELOW,
     MIXED_ROWS,
+    OTHER_SIGNS,
     PADDED_ROWS,
     PATTERNED,
     RELATED_INPUTS,
@@ -69,7 +70,8 @@ def choose_distributions(
     pairs = (PATTERNED, *((MASKED_PAIRS,) if MASKED_PAIRS in finite or kind == "declared" else ()))
     again = pairs * input_rules.PAIR_CALLS if has_square else ()
     if workload.set != "odd":
-        further = (*set(UNMIXED).difference(ALONE), *(name for name in available if name == RELATED_INPUTS))
+        some_whole = (name for name in available if name in (RELATED_INPUTS, OTHER_SIGNS))
+        further = (*set(UNMIXED).difference(ALONE), *some_whole)
         far = (REPEATED, *(name for name in available if name == FULL)) if kind == shapes.FAR else ()
         return (MIXED_ROWS, chance.choice(further), *masked, *far, *always, *again)
     every = (*available, *MASKS)

@@ -62,6 +62,10 @@ FULL = "full"
 IGNORED = "ignored"
 """Distribution of a whole call: each integer that may be a number of the call, as padded labels may, is it."""
 
+OTHER_SIGNS = "other_signs"
+"""Distribution of a whole call: inputs that have a mean and a deviation, such as weights near one, are negative or
+zero at some places, in another scale by chance."""
+
 HUGE = "huge"
 """Distribution whose sums are within a type, but not all of its products."""
 
@@ -74,7 +78,7 @@ MASKS_BELOW = (MASKED, MASKED_ALONG, MASKED_ROWS, PADDED_ROWS, MASKED_PAIRS)
 MASKS = (*MASKS_BELOW, MASKED_ABOVE)
 """Distributions with an infinity in a part of an input."""
 
-FINITE = (*MASKS, IN_RANGE, IGNORED, *ALONE)
+FINITE = (*MASKS, IN_RANGE, IGNORED, OTHER_SIGNS, *ALONE)
 """Distributions that count where all results are finite."""
 
 REGULAR = ("sorted", "constant", "runs")

@@ -313,6 +313,15 @@ pattern that is nearly causal is one of many."""
 PAIR_ELEMENTS: Final = 1 << 18
 """Elements of such a call, at most. Chosen to bound the time."""
 
+NEGATED_SHARE: Final = 0.25
+"""Share of the elements of an input near its mean that change their sign in `other_signs`. Chosen."""
+
+CLEARED_SHARE: Final = 0.125
+"""Share of them that are zero there. Chosen: pruned weights are."""
+
+OTHER_SCALES: Final = (1.0, 1.0, 0.25, 4.0)
+"""Factors of such an input, by chance. Chosen: training moves weights so far."""
+
 ALIKE_INTEGERS: Final = 3
 """Integers that differ from all others of their input, at most. Chosen: who looks at the ends misses them."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from math import inf, prod
@@ -26,11 +25,13 @@ from warpsmith.lab.operator.distributions import (
     MASKED_PAIRS,
     MASKS,
     MIXED_ROWS,
+    OTHER_SIGNS,
     RELATED_INPUTS,
     shape_values,
 )
 from warpsmith.lab.operator.integer_range import ANY, POSITIONS, find_integer_range
 from warpsmith.lab.operator.masks import MASK_FORMS, draw_booleans, draw_mask
+from warpsmith.lab.operator.promises import find_near_mean, find_sentinels, is_promised
 from warpsmith.lab.operator.range_values import Limits, arrange_rows
 from warpsmith.lab.operator.related_values import (
     draw_distinct,
@@ -41,6 +42,7 @@ from warpsmith.lab.operator.related_values import (
     order_integers,
     plant_ends,
     relate_input,
+    vary_signs,
 )
 
 if TYPE_CHECKING:
@@ -62,6 +64,9 @@ _INDEPENDENT = ("normal", "uniform", "large", "tiny", "shifted", "lowered", "far
 
 _REPLACEABLE = ("workload", "normal")
 """Distributions of floating-point inputs in whose place adversarial ones may stand."""
+
+_WHOLE = (RELATED_INPUTS, IN_RANGE, FULL, IGNORED, OTHER_SIGNS)
+"""Distributions of a whole call."""
 
 _ROUNDED_BY_GPU = ("bfloat16", "float16")
 """Types in which a GPU draws normal values as in float32, and rounds each as it is written, in a single pass."""
@@ -132,7 +137,7 @@ class Inputs:
         import torch
 
         specs = self._definition.tensor_inputs
-        whole = distribution if distribution in (RELATED_INPUTS, IN_RANGE, FULL, IGNORED) else None
+        whole = distribution if distribution in _WHOLE else None
         distribution = None if whole else distribution
         is_alone = distribution in (*ALONE, MASKED_PAIRS) or self._masks_one(distribution)
         alone = self._pick_input(distribution) if is_alone else None
@@ -155,6 +160,8 @@ class Inputs:
             drawn[name] = [fill_integers(tensor, self._generator) for tensor in drawn[name]]
         for name, limits in self._ranges.items() if whole == IN_RANGE else ():
             drawn[name] = [arrange_rows(tensor, limits, self._generator) for tensor in drawn[name]]
+        for name in self._near_mean if whole == OTHER_SIGNS else ():
+            drawn[name] = [vary_signs(tensor, self._generator) for tensor in drawn[name]]
         yield from ({name: tensors[part] for name, tensors in drawn.items()} for part in range(count))
 
     def _masks_one(self, distribution: str | None) -> bool:
@@ -234,6 +241,10 @@ class Inputs:
         return related.where((related >= low) & (related <= high - 1), own)
 
     @cached_property
+    def _near_mean(self) -> list[str]:
+        return find_near_mean(self._definition, self._workload) if self._captured is None else []
+
+    @cached_property
     def _relatable(self) -> dict[str, list[str]]:
         """Input that may hold any value of its range to the others of its type. No promise in words names it."""
         definition = self._definition
@@ -252,8 +263,7 @@ class Inputs:
         ]
         for name in related if self._captured is None else ():
             others = [other for other in finite if other != name and dtypes[other] == dtypes[name]]
-            is_promised = any(re.search(rf"\b{name}\b", promise) for promise in definition.constraints)
-            if others and not is_promised:
+            if others and not is_promised(definition, name):
                 relatable[name] = others
         return relatable
 
@@ -288,15 +298,7 @@ class Inputs:
     @cached_property
     def _sentinels(self) -> dict[str, int]:
         """Input of integers to the number that it may hold too, by a promise such as `label == ignore_index`."""
-        definition, sentinels = self._definition, {}
-        numbers = definition.scalars(self._workload)
-        for promise in definition.constraints:
-            for word, number in re.findall(r"(\w+)(?:\[[^]]*\])?\s*==\s*(\w+)", promise):
-                name = word if word in definition.tensor_inputs else f"{word}s"
-                spec, value = definition.tensor_inputs.get(name), numbers.get(number)
-                if spec and type(value) is int and not is_floating(definition.dtype(spec, self._workload)):
-                    sentinels[name] = value
-        return sentinels
+        return find_sentinels(self._definition, self._workload)
 
     def _place_sentinel(self, drawn: torch.Tensor, number: int) -> torch.Tensor:
         """Return integers a few of which are the number, or a part of them, as padded labels are; few tensors stay
@@ -337,6 +339,7 @@ class Inputs:
             IN_RANGE: self._ranges,
             FULL: self._independent_integers,
             IGNORED: self._sentinels,
+            OTHER_SIGNS: self._near_mean,
         }
         return (*ADVERSARIAL, *(name for name, inputs in whole.items() if inputs))
 

@@ -146,6 +146,19 @@ def view_start(source: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
     return source.flatten()[: prod(shape)].view(shape)
 
 
+def vary_signs(drawn: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return an input that has a mean, some elements of which are negated or zero, in another scale by chance."""
+    import torch
+
+    options: dict[str, Any] = {"generator": generator, "device": drawn.device}
+    scales = input_rules.OTHER_SCALES
+    chances = torch.rand(drawn.shape, **options)
+    factors = torch.full_like(chances, scales[int(torch.randint(len(scales), (), **options))])
+    negated = chances < input_rules.NEGATED_SHARE
+    factors = torch.where(negated, -factors, factors).masked_fill_(chances >= 1 - input_rules.CLEARED_SHARE, 0)
+    return (computable(drawn) * factors).to(drawn.dtype)
+
+
 def draw_offsets(length: int, total: int, generator: torch.Generator) -> torch.Tensor:
     """Draw cut points of `length - 1` groups from 0 to `total`; each draw chooses a new skew of the groups."""
     import torch
