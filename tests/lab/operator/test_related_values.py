@@ -108,8 +108,8 @@ def test_cut_points_up_to_one_total_are_the_same_by_chance(workshop):
     source = Inputs(workshop.load("square", text), Workload(name="w", axes={"n": 100}), 3, "cpu")
     drawn = [source.draw("constant") for _ in range(40)]
     assert 2 < sum(torch.equal(each["a"], each["b"]) for each in drawn) < 30
-    assert all(each["c"][-1] == 200 for each in drawn)
-    assert not any(torch.equal(each["a"], each["b"]) for each in (source.draw() for _ in range(10)))
+    assert {bool(each["c"][-1] == 200) for each in drawn} == {True, False}, "a beginning for each result"
+    assert sum(torch.equal(each["a"], each["b"]) for each in (source.draw() for _ in range(10))) < 3
 
 
 def test_both_ends_of_a_range_are_planted_by_chance():
@@ -152,3 +152,21 @@ def test_inputs_near_a_mean_have_other_signs_unless_something_keeps_them(worksho
     assert len({round(float(each["a"].max())) for each in drawn}) > 2, "scales differ"
     assert all(bool((each[name] > 0).all()) for each in drawn for name in "bc")
     assert all(bool((each["d"] != 0).all()) for each in drawn)
+
+
+@pytest.mark.parametrize(
+    ("shape", "text", "promise", "count"),
+    [
+        ("n", "", "", 2), ("n + 1", "", "", 1), ("n", "the last one is the total", "", 1),
+        ("n", "", "x covers everything", 1),
+    ],
+)  # fmt: skip
+def test_cut_points_end_at_their_total_unless_they_are_beginnings(workshop, shape, text, promise, count):
+    spec = f'"x": TensorSpec(shape=("{shape}",), dtype="int64", distribution="offsets:500", description="{text}")'
+    text = SQUARE.replace('"x": TensorSpec(shape=("n",))', spec, 1)
+    text = text.replace('flops="n"', f'flops="n", constraints=({f"{promise!r}," if promise else ""})')
+    source = Inputs(workshop.load("square", text), Workload(name="w", axes={"n": 20}), 3, "cpu")
+    drawn = [source.draw()["x"] for _ in range(30)]
+    assert all(bool((each.diff() >= 0).all()) for each in drawn)
+    assert len({bool(each[-1] == 500) for each in drawn}) == count
+    assert {int(each[0]) for each in drawn} == {0}

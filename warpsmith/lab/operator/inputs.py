@@ -31,7 +31,7 @@ from warpsmith.lab.operator.distributions import (
 )
 from warpsmith.lab.operator.integer_range import ANY, POSITIONS, find_integer_range
 from warpsmith.lab.operator.masks import MASK_FORMS, draw_booleans, draw_mask
-from warpsmith.lab.operator.promises import find_near_mean, find_sentinels, is_promised
+from warpsmith.lab.operator.promises import are_beginnings, find_near_mean, find_sentinels, is_promised
 from warpsmith.lab.operator.range_values import Limits, arrange_rows
 from warpsmith.lab.operator.related_values import (
     draw_distinct,
@@ -430,7 +430,7 @@ class Inputs:
         general = "normal" if self._captured else self._workload.distribution
         own = general if spec.distribution == "workload" else spec.distribution
         if not is_floating(dtype):
-            return [self._integers(own, shape, dtype, distribution) for _ in range(count)]
+            return [self._integers(spec, own, shape, dtype, distribution) for _ in range(count)]
         name, factor, shift = self._form(spec, own, distribution)
         in_parts = quick and self._device == "cpu"
         rounded = name == "normal" and (factor, shift) == (1.0, 0.0) and self._device != "cpu"
@@ -494,7 +494,7 @@ class Inputs:
         return values
 
     def _integers(
-        self, form: str, shape: tuple[int, ...], dtype: str, distribution: str | None = None
+        self, spec: TensorSpec, form: str, shape: tuple[int, ...], dtype: str, distribution: str | None = None
     ) -> torch.Tensor:
         """Draw integers by one of `INTEGERS`; by default 0 to 127, and 0 to 1 for booleans.
 
@@ -508,7 +508,7 @@ class Inputs:
             kind, texts = "integers", ["0", "2" if dtype == "bool" else "128"]
         try:
             numbers = [int(evaluate(text, self._definition.sizes(self._workload))) for text in texts]
-            drawn = self._drawn_integers(kind, numbers, shape)
+            drawn = self._drawn_integers(kind, numbers, shape, are_beginnings(self._definition, spec))
         except torch.OutOfMemoryError as error:
             raise CompanionFailed(f"The device has no memory left for inputs: {error}") from error
         except (ValueError, RuntimeError) as error:
@@ -582,14 +582,16 @@ class Inputs:
             case axis:
                 return 0, min(sizes[axis], limits.max + 1)
 
-    def _drawn_integers(self, kind: str, numbers: list[int], shape: tuple[int, ...]) -> torch.Tensor:
+    def _drawn_integers(
+        self, kind: str, numbers: list[int], shape: tuple[int, ...], is_open: bool
+    ) -> torch.Tensor:
         import torch
 
         match kind, numbers:
             case "integers", [low, high]:
                 return torch.randint(low, high, shape, generator=self._generator, device=self._device)
             case "offsets", [total] if len(shape) == 1 and total >= 0:
-                return draw_offsets(shape[0], total, self._generator)
+                return draw_offsets(shape[0], total, self._generator, are_beginnings=is_open)
             case "zipf", [count] if count > 0:
                 return draw_zipf(shape, count, self._generator)
             case "distinct", [count] if count > 0:

@@ -6,10 +6,13 @@ import re
 
 from warpsmith.core.arithmetic.dtype import is_floating
 from warpsmith.core.arithmetic.expression import evaluate
-from warpsmith.core.definition import Definition, Workload
+from warpsmith.core.definition import Definition, TensorSpec, Workload
 
 _ONE_SIGN = r"\b(positive|non-?negative|above (0|zero)|variances?)\b|>"
 """What a description says of an input whose sign callers keep."""
+
+_ENDS = r"\b(ends?|last|up to|total)\b"
+"""What a description says of cut points of which the last one is the total."""
 
 
 def is_promised(definition: Definition, name: str) -> bool:
@@ -30,6 +33,16 @@ def find_near_mean(definition: Definition, workload: Workload) -> list[str]:
         if mean != 0 and deviation > 0 and not is_kept:
             names.append(name)
     return names
+
+
+def are_beginnings(definition: Definition, spec: TensorSpec) -> bool:
+    """Return True for cut points that need not end at their total: there is one for each result along their axis,
+    and neither a promise in words names them nor does a description speak of an end."""
+    names = [name for name, each in definition.tensor_inputs.items() if each is spec]
+    axis = spec.shape[0] if spec.shape else None
+    is_axis = axis in definition.axes and any(axis in output.shape for output in definition.outputs.values())
+    is_kept = any(is_promised(definition, name) for name in names)
+    return is_axis and not is_kept and not re.search(_ENDS, spec.description, re.IGNORECASE)
 
 
 def find_sentinels(definition: Definition, workload: Workload) -> dict[str, int]:

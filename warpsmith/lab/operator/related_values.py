@@ -159,11 +159,19 @@ def vary_signs(drawn: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     return (computable(drawn) * factors).to(drawn.dtype)
 
 
-def draw_offsets(length: int, total: int, generator: torch.Generator) -> torch.Tensor:
-    """Draw cut points of `length - 1` groups from 0 to `total`; each draw chooses a new skew of the groups."""
+def draw_offsets(
+    length: int, total: int, generator: torch.Generator, *, are_beginnings: bool = False
+) -> torch.Tensor:
+    """Draw cut points of `length - 1` groups from 0 to `total`; each draw chooses a new skew of the groups.
+
+    With `are_beginnings`, half of the draws are of `length` groups, whose end is left out: what is behind the last
+    cut is one of them.
+    """
     import torch
 
     options: dict[str, Any] = {"generator": generator, "device": generator.device}
+    if are_beginnings and int(torch.randint(2, (), **options)):
+        return draw_offsets(length + 1, total, generator)[:length]
     groups = max(length - 1, 0)
     if groups == 0:
         return torch.zeros(length, dtype=torch.int64, device=generator.device)
