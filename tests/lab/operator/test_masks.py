@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from lab_samples import SQUARE
 
@@ -9,6 +10,7 @@ from warpsmith.core.definition import Workload
 from warpsmith.lab.operator.distributions import IGNORED, MASKED_ABOVE
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.lab.operator.masks import PAIR_FORMS, draw_booleans, draw_pairs, place_exceptions
+from warpsmith.lab.operator.promises import find_sentinels
 
 
 def test_booleans_of_pairs_are_windows_and_documents(workshop):
@@ -91,3 +93,26 @@ def test_masks_are_infinite_above_too(workshop):
     values = source.draw(MASKED_ABOVE)["x"]
     assert 0 < int(values.isposinf().sum()) < 1000
     assert not bool(values.isneginf().any())
+
+
+@pytest.mark.parametrize(
+    ("promise", "text", "expected"),
+    [
+        ("x is below 128, or skip where it is padding", "", -100),
+        ("", "a class, or is equal to skip", -100),
+        ("x is below 128 and never skip, or skip", "", None),
+        ("x ascends or skip - 1 follows", "", None),
+        ("", "a class", None),
+    ],
+)
+def test_numbers_are_allowed_in_other_words_too(workshop, promise, text, expected):
+    source = LABELS.replace('"0 <= x < 128 or x == skip",', f'"{promise}",' if promise else "")
+    source = source.replace('dtype="int64"', f'dtype="int64", description="{text}"')
+    file = workshop.load("square", source)
+    assert find_sentinels(file, file.definition.workloads[0]) == ({} if expected is None else {"x": expected})
+
+
+def test_numbers_that_the_reference_refuses_are_not_allowed(workshop):
+    source = LABELS.replace("x == skip", "skip").replace("return ", "torch.ones(9)[x]; return ")
+    file = workshop.load("square", source)
+    assert find_sentinels(file, file.definition.workloads[0]) == {}

@@ -298,7 +298,7 @@ class Inputs:
     @cached_property
     def _sentinels(self) -> dict[str, int]:
         """Input of integers to the number that it may hold too, by a promise such as `label == ignore_index`."""
-        return find_sentinels(self._definition, self._workload)
+        return find_sentinels(self._file, self._workload)
 
     def _place_sentinel(self, drawn: torch.Tensor, number: int) -> torch.Tensor:
         """Return integers a few of which are the number, or a part of them, as padded labels are; few tensors stay

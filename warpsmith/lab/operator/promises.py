@@ -7,12 +7,16 @@ import re
 from warpsmith.core.arithmetic.dtype import is_floating
 from warpsmith.core.arithmetic.expression import evaluate
 from warpsmith.core.definition import Definition, TensorSpec, Workload
+from warpsmith.lab.operator.definition_file import DefinitionFile
 
 _ONE_SIGN = r"\b(positive|non-?negative|above (0|zero)|variances?)\b|>"
-"""What a description says of an input whose sign callers keep."""
+"""Pattern of what a description says of an input whose sign callers keep."""
+
+_OR = r"(or|may be|can be)(\W+(is|are|equal|equals|to|the|be))*"
+"""Pattern of the words before a number of the call that an input may hold too."""
 
 _ENDS = r"\b(ends?|last|up to|total)\b"
-"""What a description says of cut points of which the last one is the total."""
+"""Pattern of what a description says of cut points of which the last one is the total."""
 
 
 def is_promised(definition: Definition, name: str) -> bool:
@@ -45,14 +49,48 @@ def are_beginnings(definition: Definition, spec: TensorSpec) -> bool:
     return is_axis and not is_kept and not re.search(_ENDS, spec.description, re.IGNORECASE)
 
 
-def find_sentinels(definition: Definition, workload: Workload) -> dict[str, int]:
+def find_sentinels(file: DefinitionFile, workload: Workload) -> dict[str, int]:
     """Return the inputs of integers with the number that each may hold too, by a promise such as
-    `label == ignore_index`."""
-    sentinels, numbers = {}, definition.scalars(workload)
-    for promise in definition.constraints:
-        for word, number in re.findall(r"(\w+)(?:\[[^]]*\])?\s*==\s*(\w+)", promise):
-            name = word if word in definition.tensor_inputs else f"{word}s"
-            spec, value = definition.tensor_inputs.get(name), numbers.get(number)
-            if spec and type(value) is int and not is_floating(definition.dtype(spec, workload)):
+    `label == ignore_index`, or by one in other words, or a description, if the reference computes with it."""
+    definition, sentinels = file.definition, {}
+    numbers = {name: each for name, each in definition.scalars(workload).items() if type(each) is int}
+    for name, spec in definition.tensor_inputs.items() if numbers else ():
+        if is_floating(definition.dtype(spec, workload)):
+            continue
+        words = {name, name.removesuffix("s")}
+        for number, value in numbers.items():
+            is_equal = any(
+                word in words and each == number
+                for promise in definition.constraints
+                for word, each in re.findall(r"(\w+)(?:\[[^]]*\])?\s*==\s*(\w+)", promise)
+            )
+            promises = [each for each in definition.constraints if words.intersection(re.findall(r"\w+", each))]
+            is_named = any(_admits_number(text, number) for text in (spec.description, *promises))
+            if is_equal or (is_named and _computes_with(file, name, value)):
                 sentinels[name] = value
     return sentinels
+
+
+def _admits_number(text: str, number: str) -> bool:
+    """Return True if a text says that something may be a number of the call, as in `below n, or ignore_index`."""
+    admission = re.search(rf"\b{_OR}\W+{number}\b(?!\W*(times\b|[-+*/<>]))", text)
+    return admission is not None and not re.search(r"\b(not|never|nor|neither|no)\b", text)
+
+
+def _computes_with(file: DefinitionFile, name: str, value: int) -> bool:
+    """Return True if the reference computes, on the CPU, with a number among the integers of an input."""
+    import torch
+
+    definition = file.definition
+    smallest = min(definition.workloads, key=definition.elements)
+    tensors = {}
+    for each, spec in definition.tensor_inputs.items():
+        dtype = definition.dtype(spec, smallest)
+        filled = torch.full(definition.shape(spec, smallest), float(is_floating(dtype)))  # any index may be 0
+        tensors[each] = filled.to(getattr(torch, dtype))
+    tensors[name].view(-1)[:1] = value
+    try:
+        file.reference(*file.arguments(smallest, tensors))
+    except Exception:
+        return False
+    return True
