@@ -499,8 +499,14 @@ class CorrectnessCheck:
                 session.call_and_grade_rows, axis=axis or "", chosen=chosen, distribution=distribution
             )
             call = grade_rows if axis else session.call_and_grade
-            excuse = functools.partial(self._may_be_lost, session, COUNTED, None if axis else distribution)
+            excuse = functools.partial(self._may_count_lost, session, axis, distribution)
             self._line_counts.repeat_call(call, self._file.definition, session.workload, description, excuse)
+
+    def _may_count_lost(self, session: Session, axis: str | None, distribution: str | None, grade: Grade) -> bool:
+        """Return True for a wrong call of the build that counts lines whose version may be right: beside infinite
+        results too, since what a fused product and sum keeps infinite is NaN without."""
+        is_finite = axis is not None or session.truth(0).is_finite
+        return not is_finite or (axis is None and self._may_be_lost(session, COUNTED, distribution, grade))
 
     def _check_repeat(self, session: Session, extremes: Extremes) -> None:
         """Call again on the same inputs and compare.

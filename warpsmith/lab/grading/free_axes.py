@@ -8,10 +8,10 @@ from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Status
 from warpsmith.errors import BadDefinition
 from warpsmith.lab.grading import correctness, rows
-from warpsmith.lab.grading.promised_axes import unbound_axes
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.lab.operator.promises import unbound_axes
 
 
 def variable_axes(file: DefinitionFile) -> list[str]:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from warpsmith.core.definition import TensorSpec, Workload
 from warpsmith.errors import BadDefinition
 from warpsmith.lab.grading import reference_calls
-from warpsmith.lab.grading.promised_axes import unbound_axes
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile, Function
 from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.lab.operator.promises import unbound_axes
 
 if TYPE_CHECKING:
     import torch
