@@ -19,5 +19,5 @@ def read_variable_names(path: Path) -> frozenset[str]:
 
     Those of libraries, which no version has for itself, are left out.
     """
-    found = {match["name"] for match in _NAME.finditer(path.read_text(errors="replace"))}
-    return frozenset(name for name in found if not name.startswith(_LIBRARIES))
+    names = {match["name"] for match in _NAME.finditer(path.read_text(errors="replace"))}
+    return frozenset(name for name in names if not name.startswith(_LIBRARIES))

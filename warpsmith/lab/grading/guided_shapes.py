@@ -168,7 +168,7 @@ def _reach(
 
 def _draw_beside(size: int, chance: random.Random) -> int:
     """Return a size near a judged one, or by chance the same: a path beyond a number may be for it alone."""
-    return size if chance.random() < input_rules.KEPT_SHARE else odd.draw_near_size(size, chance)
+    return size if chance.random() < input_rules.KEPT_SIZES else odd.draw_near_size(size, chance)
 
 
 def _plain(workload: Workload) -> Workload:

@@ -88,7 +88,7 @@ KEPT_SHAPES: Final[Mapping[str, int]] = {"cpu": 3, "cuda": 2}
 """Shapes that keep some sizes of a judged one beside odd ones, by device. Chosen: filters of two sizes keep
 theirs, and one shape is left to chance."""
 
-KEPT_SHARE: Final = 0.25
+KEPT_SIZES: Final = 0.25
 """Share of the other sizes of a shape at a number of the source that are those of a judged shape. Chosen."""
 
 ROUND_ELEMENTS: Final = 1 << 17
