@@ -118,13 +118,14 @@ def test_an_edit_after_which_rounding_has_bad_luck_is_made_again(probes, call, p
 
 
 @needs_compiler
-def test_edits_do_not_pile_up(probes):
+def test_edits_do_not_pile_up(probes, monkeypatch):
     """The solution is right up to about twice the largest value drawn, which a second edit on top of the first
     would exceed."""
     body = """static float most = 0; float seen = 0;
       for (int64_t i = 0; i < n; ++i) seen = std::fmax(seen, std::fabs(x[i]));
       if (most == 0) most = 2 * seen + 2;
       for (int64_t i = 0; i < n; ++i) y[i] = std::fabs(x[i]) < most ? x[i] * x[i] : 0;"""
+    monkeypatch.setattr("warpsmith.lab.gate.calls.probes.require_pass_on_others", lambda *_: None)  # larger values
     probes(kernel(body)).run()
 
 
