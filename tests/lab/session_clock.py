@@ -14,6 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from warpsmith.lab.gate.calls import bursts
 from warpsmith.lab.timing import session
 from warpsmith.lab.timing.answers import TimedBlock
 from warpsmith.lab.timing.session import CallTime, Session
@@ -89,7 +90,12 @@ def use_scripted_clock(patch: Patch, seconds_of: Callable[[str], float], referen
         scripted = seconds[self.sides[name].pid]
         return CallTime(scripted, scripted)
 
+    def time_burst(self: Session, name: str) -> float:
+        self.call_in_burst(name, 1, 1.0)
+        return seconds[self.sides[name].pid]
+
     patch(Side, "load", load_side)
     patch(Session, "time_block", time_block)
     patch(Session, "time_one_call_cold", time_one_call_cold)
+    patch(bursts, "_seconds_of_call", time_burst)
     patch(Session, "time_hand_over", lambda self, name: CallTime(0.0, 0.0))
