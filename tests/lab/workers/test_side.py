@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -43,6 +44,12 @@ def leave_three(x):
     os._exit(3)
 def throw(x):
     raise ValueError("no\\nsuch thing")
+kept = []
+def share(x):
+    import mmap
+    kept.append(mmap.mmap(-1, 64 << 20))
+    kept[-1].write(b"1" * (64 << 20))
+    return x * x
 def memory_error(x):
     raise MemoryError("no room")
 def eat(x):
@@ -176,6 +183,26 @@ def test_a_kill_by_the_kernel_is_the_machines_fault(bench, unruly, monkeypatch, 
     threading.Timer(0.5, os.kill, (side.pid, signal.SIGKILL)).start()
     with pytest.raises(expected[0], match=expected[1]):
         one.call_and_grade("hang")
+
+
+def test_memory_that_a_worker_shares_by_itself_counts_beside_its_tensors(bench, unruly):
+    one = bench(unruly, "share")
+    one.fill_inputs()
+    held = []
+    for _ in range(2):
+        assert one.call_and_grade("share").status is Status.PASSED
+        one.sides["share"].check_limits()
+        held.append(one.sides["share"]._most_bytes)
+    assert held[1] - held[0] > 60 << 20
+
+
+@pytest.mark.parametrize(("device", "tensors"), [("cpu", 5 << 30), ("cuda", 0)])
+def test_tensors_of_a_gpu_are_no_memory_of_the_host(bench, unruly, monkeypatch, device, tensors):
+    side = bench(unruly).sides["reference"]
+    monkeypatch.setattr(side, "tell", lambda *_: None)
+    arena = SimpleNamespace(size=5 << 30, handle=lambda: ({}, ()))
+    side.load(unruly.definition, (unruly.path, "reference"), [arena], device)
+    assert side._tensor_bytes == tensors
 
 
 def test_a_memory_error_is_out_of_memory(bench, unruly):

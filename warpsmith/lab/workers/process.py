@@ -85,6 +85,14 @@ def private_bytes(pid: int) -> int:
     return 0
 
 
+def resident_shared_bytes(pid: int) -> int:
+    """Return the resident bytes of shared memory, which is arenas and what it shares by itself."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        fields = (line.split() for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+        return sum(int(words[1]) << 10 for words in fields if words[0] == "RssShmem:")
+    return 0
+
+
 def proportional_bytes(pid: int) -> int:
     """Return the same bytes with every page divided by the number of processes that share it.
 

@@ -97,7 +97,7 @@ class Side:
         Sides start in parallel: `answer("load")` must follow, and waits until this side has loaded.
         """
         self._kills = memory_kills.count_memory_kills()
-        self._tensor_bytes = sum(arena.size for arena in arenas)
+        self._tensor_bytes = sum(arena.size for arena in arenas) if device == "cpu" else 0
         handles, descriptors = zip(*(arena.handle() for arena in arenas), strict=True)
         if isinstance(source, Build):
             if source.artifact == source.source:  # it compiles at its first call; others have nothing to keep
@@ -381,7 +381,8 @@ class Side:
         used = sum(map(process.private_bytes, everything))
         if used > self._limits.memory:  # So far, memory that forked processes share was counted once per process.
             used = sum(map(process.proportional_bytes, everything))
-        self._most_bytes = max(self._most_bytes, used)
+        shared = max(map(process.resident_shared_bytes, everything)) - self._tensor_bytes
+        self._most_bytes = max(self._most_bytes, used + max(0, shared))
         if used > self._limits.memory:
             message = f"it used {used / 2**30:.1f} GiB, over {self._limits.memory / 2**30:.1f} GiB"
             raise self._kill_as_failed(Status.OUT_OF_MEMORY, message)
@@ -402,7 +403,7 @@ class Side:
             allowed = memory_kills.OWN_BYTES + memory_kills.TENSORS * self._tensor_bytes
             if self._most_bytes <= allowed:
                 text = "The kernel killed a worker for want of memory"
-                return MachineFailed(f"{text}, {amount}. Judge again when the machine has more of it.")
+                return CompanionFailed(f"{text}, {amount}. Judge again when the machine has more of it.")
             return SideFailed(
                 Status.OUT_OF_MEMORY, f"the kernel killed it for want of memory, {amount}", self.name
             )
