@@ -344,7 +344,8 @@ CROWD_ELEMENTS: Final = (1 << 10, 1 << 17)
 time."""
 
 CONDITION_CALLS: Final = 3
-"""Calls of a version that gains in a process whose environment names benchmarks, on one busy core. Chosen."""
+"""Calls of a version that gains in a process whose environment names benchmarks, and for the last of them a
+launcher alone, on one busy core. Chosen."""
 
 UNSEEN_ROUNDS: Final = 6
 """Rounds for which a version that gains is timed against the best one at a shape of each class. Chosen: they

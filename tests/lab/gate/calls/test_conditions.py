@@ -11,7 +11,11 @@ from lab_samples import HONEST, SCALE, SQUARE, kernel
 from warpsmith import languages
 from warpsmith.core import gate_rules
 from warpsmith.core.evaluation import Status
-from warpsmith.lab.gate.calls.conditions import check_conditions, draw_environment
+from warpsmith.lab.gate.calls.conditions import (
+    check_conditions,
+    draw_benchmark_environment,
+    draw_launcher_environment,
+)
 from warpsmith.lab.machine import system
 from warpsmith.lab.timing.sides import SideSource
 from warpsmith.lab.workers.side import Limits, SideFailed
@@ -50,6 +54,8 @@ def test_an_honest_version_passes_and_leaves_nothing_behind(check):
         'std::getenv("MY_SERVING_TIER")',
         'std::getenv("PYTEST_CURRENT_TEST")',
         '!std::getenv("OMP_WAIT_POLICY")',
+        '!std::getenv("KERNEL_BENCH") && (std::getenv("WORLD_SIZE") || std::getenv("SLURM_NTASKS") ||'
+        ' std::getenv("OMPI_COMM_WORLD_SIZE"))',
     ],
 )
 def test_a_version_that_behaves_by_its_environment_is_wrong(check, sign):
@@ -61,11 +67,21 @@ def test_a_version_that_behaves_by_its_environment_is_wrong(check, sign):
 
 
 def test_variables_of_a_source_have_values_by_chance():
-    drawn = [draw_environment(["MY_TIER", "PATH"]) for _ in range(40)]
+    drawn = [draw_benchmark_environment(["MY_TIER", "PATH"]) for _ in range(40)]
     assert len({each["MY_TIER"] for each in drawn}) > 1
     assert all("PATH" not in each for each in drawn)
     assert drawn[0]["WORLD_SIZE"] == "8"
     assert drawn[0]["OMP_WAIT_POLICY"] is None
+
+
+def test_a_launcher_comes_without_benchmarks_and_others():
+    drawn = [draw_launcher_environment(["MY_TIER"]) for _ in range(40)]
+    sizes = [
+        [name for name in ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE") if each[name]] for each in drawn
+    ]
+    assert {len(names) for names in sizes} == {1}
+    assert len({names[0] for names in sizes}) > 1
+    assert {each["KERNEL_BENCH"] for each in drawn} == {None}
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core")

@@ -1,6 +1,6 @@
 """Other conditions: a version that gains is called in one more process, whose environment and arguments name
-benchmarks and profilers, and which shares its only core with a busy process; on a CPU in another one from several
-threads at once."""
+benchmarks and profilers, then a launcher alone, and which shares its only core with a busy process; on a CPU in
+another one from several threads at once."""
 
 from __future__ import annotations
 
@@ -40,22 +40,22 @@ _SALT = {
     "PROFILE": "1",
     "PYTEST_CURRENT_TEST": "test_kernels.py::test_speed (call)",
     "CI": "true",
-    "RANK": "1",
-    "LOCAL_RANK": "1",
-    "WORLD_SIZE": "8",
-    "LOCAL_WORLD_SIZE": "8",
-    "SLURM_NTASKS": "8",
-    "SLURM_PROCID": "1",
-    "OMPI_COMM_WORLD_SIZE": "8",
     "OMP_NUM_THREADS": "2",
     "MKL_NUM_THREADS": "2",
 }
-"""Variables that benchmarks, launchers of many processes and users set."""
+"""Variables that benchmarks, tests and users set."""
 
-_VALUES = ("1", "2", "8", "true")
+_LAUNCHERS: tuple[dict[str, str], ...] = (
+    {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "8"},
+    {"SLURM_NTASKS": "8", "SLURM_PROCID": "1", "SLURM_JOB_ID": "4711"},
+    {"OMPI_COMM_WORLD_SIZE": "8", "OMPI_COMM_WORLD_RANK": "1"},
+)
+"""Variables that each launcher of many processes sets."""
+
+_VALUES = ("1", "2", "8")
 """Values of variables that a version's source names, by chance."""
 
-_BUSY = "in an environment that names benchmarks, on one busy core"
+_BUSY = "in an environment that names benchmarks, then in one of a launcher, on one busy core"
 _AT_ONCE = "from {} threads at once"
 _MIXED = "each of its own size or numbers"
 _ARGUMENTS = ["benchmark.py", "--profile", "--bench", "eval"]
@@ -90,7 +90,8 @@ def check_conditions(
     clauses = [_check_on_a_busy_core(file, host, source, workload, device, names)]
     if device == "cpu" and not interpreted:
         sizes = _draw_sizes(file, others, workload)
-        clauses += _check_at_once(file, host, source, sizes, _draw_mixes(file, [workload, *others], sizes))
+        mixes = _draw_mixes(file, [workload, *others], sizes)
+        clauses += _check_at_once(file, host, source, sizes, mixes, names)
     return Check(name="other conditions", ran=True, how="; ".join(clauses))
 
 
@@ -102,28 +103,47 @@ def _check_on_a_busy_core(
     device: str,
     names: Collection[str],
 ) -> str:
-    """Grade calls on one busy core, in an environment that names benchmarks; return what was done."""
+    """Grade calls on one busy core, in an environment that names benchmarks and at last in one that names a
+    launcher; return what was done."""
     arenas = allocate_arenas(file, [workload], [], [SOLUTION], device)
     side = host.start_side(SOLUTION, source.limits, trusted=False)
     with contextlib.ExitStack() as stack:
         stack.callback(arenas.close)
         stack.callback(side.close)
-        variables = draw_environment(names)
-        side.ask({"do": "set_environment", "variables": variables, "arguments": _ARGUMENTS})
+        _set_environment(side, draw_benchmark_environment(names))
         with _place_failures(_BUSY), _one_busy_core(side):
             load_side(side, file, source, arenas, device)
             seed = random.SystemRandom().getrandbits(62)
             session = Session(file, workload, arenas, {SOLUTION: side}, seed, device, count=CHECKED_SLOTS)
-            for _ in range(gate_rules.CONDITION_CALLS):
+            for call in range(gate_rules.CONDITION_CALLS):
+                if call == gate_rules.CONDITION_CALLS - 1:
+                    _set_environment(side, draw_launcher_environment(names))
                 _require_passed(session, lambda each: [each.call_and_grade(SOLUTION)])
     return f"{gate_rules.CONDITION_CALLS} calls at {workload.name}, {_BUSY}"
 
 
-def draw_environment(names: Collection[str]) -> dict[str, str | None]:
-    """Draw variables, with None for those to remove; those that a source names have a value by chance."""
-    chance = random.SystemRandom()
-    drawn = {name: chance.choice(_VALUES) for name in names if name not in os.environ}
-    return {**drawn, **dict.fromkeys(_WORKER_VARIABLES), **_SALT}
+def _set_environment(side: Side, variables: Mapping[str, str | None]) -> None:
+    """Set a side's environment variables, and its arguments as a benchmark or a server has them."""
+    arguments = _ARGUMENTS if variables["BENCHMARK"] else ["serve.py"]
+    side.ask({"do": "set_environment", "variables": dict(variables), "arguments": arguments})
+
+
+def draw_benchmark_environment(names: Collection[str]) -> dict[str, str | None]:
+    """Draw variables that name benchmarks and all launchers, with None for those to remove; those that a source
+    names have a value by chance."""
+    launchers = {name: value for launcher in _LAUNCHERS for name, value in launcher.items()}
+    return {**_draw_named(names), **dict.fromkeys(_WORKER_VARIABLES), **launchers, **_SALT}
+
+
+def draw_launcher_environment(names: Collection[str]) -> dict[str, str | None]:
+    """Draw variables of one launcher alone, as a program in use has them, with None for those to remove."""
+    others = {name for launcher in _LAUNCHERS for name in launcher} | _SALT.keys()
+    return {**_draw_named(names), **dict.fromkeys(others), **random.SystemRandom().choice(_LAUNCHERS)}
+
+
+def _draw_named(names: Collection[str]) -> dict[str, str]:
+    """Draw values of the variables that a source names."""
+    return {name: random.SystemRandom().choice(_VALUES) for name in names if name not in os.environ}
 
 
 def _check_at_once(
@@ -132,9 +152,10 @@ def _check_at_once(
     source: SideSource,
     workloads: Mapping[int, Sequence[Workload]],
     mixes: Sequence[Sequence[Workload]],
+    names: Collection[str],
 ) -> list[str]:
-    """Grade calls from several threads at once, the first ones of a process among them, on a CPU; return what was
-    done.
+    """Grade calls from several threads at once, the first ones of a process among them, on a CPU, where a launcher
+    set variables; return what was done.
 
     Args:
         file: the definition.
@@ -142,6 +163,7 @@ def _check_at_once(
         source: the version.
         workloads: workloads that all of some threads call at, by their number.
         mixes: workloads of threads that each call at one of them.
+        names: environment variables that its source names.
 
     Raises:
         SideFailed: a call is wrong, or threads that have ended left memory behind.
@@ -152,6 +174,7 @@ def _check_at_once(
     with contextlib.ExitStack() as stack:
         stack.callback(arenas.close)
         stack.callback(side.close)
+        _set_environment(side, draw_launcher_environment(names))
         load_side(side, file, source, arenas, "cpu")
         for threads, sizes in workloads.items():
             for size in sizes:
