@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 _NAME = re.compile(r"""(?P<quote>["'])(?P<name>[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)(?P=quote)""")
+_ASKED = re.compile(r"""(?:getenv\(|environ\[|environ\.get\()\s*(?P<quote>["'])(?P<name>\w+)(?P=quote)""")
 
 _LIBRARIES = (
     "CUDA_", "CUBLAS_", "CUDNN_", "CUTE_", "GOMP_", "HIP_", "HSA_", "KMP_", "LD_", "MALLOC_", "NCCL_", "NVIDIA_",
@@ -13,11 +14,16 @@ _LIBRARIES = (
 )  # fmt: skip
 """Beginnings of names that libraries read: a value that they do not know stops them."""
 
+_PLACES = ("DIR", "FILE", "FLAGS", "HOME", "PATH")
+"""Ends of names whose values are places or texts; a number is neither."""
+
 
 def read_variable_names(path: Path) -> frozenset[str]:
-    """Return the strings of a source that look like environment variables: capital letters with an underscore.
+    """Return the strings of a source that are environment variables: those that it asks for, and others of capital
+    letters with an underscore.
 
-    Those of libraries, which no version has for itself, are left out.
+    Those of libraries, which no version has for itself, are left out, and those of places.
     """
-    names = {match["name"] for match in _NAME.finditer(path.read_text(errors="replace"))}
-    return frozenset(name for name in names if not name.startswith(_LIBRARIES))
+    text = path.read_text(errors="replace")
+    names = {match["name"] for pattern in (_NAME, _ASKED) for match in pattern.finditer(text)}
+    return frozenset(name for name in names if not name.startswith(_LIBRARIES) and not name.endswith(_PLACES))
