@@ -20,6 +20,9 @@ from warpsmith.lab.timing.session import SOLUTION, Session
 if TYPE_CHECKING:
     import torch
 
+VERSION_IS_SLOW = "a call would take about"
+"""Beginning of a reason that lies in the version alone."""
+
 _HEARD_LENGTHS = (64, 128)
 """Lengths of an axis at which the tensors of a reference are measured. Chosen: it takes a few milliseconds."""
 
@@ -35,9 +38,10 @@ class CallCosts:
         empty string. The reference takes a share of both where it computes sampled rows."""
         if shapes.take_part(self._file, workload) is None:
             return ""
-        needed = input_rules.LIVE_TENSORS * share * guess_largest_bytes(self._file, workload)
-        if self._device == "cpu" and needed > input_rules.MEMORY_SHARE * psutil.virtual_memory().available:
-            return f"its reference would take about {needed / 2**30:.0f} GiB"
+        if self._device == "cpu":
+            needed = input_rules.LIVE_TENSORS * share * guess_largest_bytes(self._file, workload)
+            if needed > input_rules.MEMORY_SHARE * psutil.virtual_memory().available:
+                return f"its reference would take about {needed / 2**30:.0f} GiB"
         return self._describe_slowness(workload, share)
 
     def _describe_slowness(self, workload: Workload, share: float) -> str:
@@ -64,7 +68,7 @@ class CallCosts:
             except BadDefinition:  # a part need not fit what it computes
                 return ""
             if (seconds := _guess_seconds(call, factor)) > input_rules.CALL_SECONDS:
-                reason = f"a call would take about {seconds:.0f} s"
+                reason = f"{VERSION_IS_SLOW} {seconds:.0f} s"
                 if call * input_rules.CALL_GROWTH > input_rules.SLOW_PART_SECONDS:
                     break
                 continue
@@ -124,7 +128,7 @@ def _hear_sizes(file: DefinitionFile, workload: Workload) -> list[int]:
         wide = {name: value.double() if value.is_floating_point() else value for name, value in drawn.items()}
         with ResultListener():  # type: ignore[no-untyped-call]
             reference_calls.run_wide(file, file.reference, workload, wide)
-    except (BadDefinition, RuntimeError, ValueError):  # a short length need not fit what is drawn
+    except (BadDefinition, ArithmeticError, RuntimeError, ValueError):  # a short length need not fit what is drawn
         return []
     return sizes
 
