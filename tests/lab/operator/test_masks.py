@@ -112,6 +112,14 @@ def test_numbers_are_allowed_in_other_words_too(workshop, promise, text, expecte
     assert find_sentinels(file, file.definition.workloads[0]) == ({} if expected is None else {"x": expected})
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_numbers_beyond_a_type_are_not_allowed(workshop, dtype):
+    source = LABELS.replace('"0 <= x < 128 or x == skip",', "").replace("-100", "-1000")
+    source = source.replace('dtype="int64"', f'dtype="{dtype}", description="a class, or skip"')
+    file = workshop.load("square", source)
+    assert find_sentinels(file, file.definition.workloads[0]) == {}
+
+
 def test_numbers_that_the_reference_refuses_are_not_allowed(workshop):
     source = LABELS.replace("x == skip", "skip").replace("return ", "torch.ones(9)[x]; return ")
     file = workshop.load("square", source)

@@ -10,14 +10,17 @@ from warpsmith.core.arithmetic.expression import evaluate
 from warpsmith.core.definition import Definition, TensorSpec, Workload
 from warpsmith.lab.operator.definition_file import DefinitionFile
 
-_ONE_SIGN = r"\b(positive|non-?negative|above (0|zero)|variances?)\b|>"
-"""Pattern of what a description says of an input whose sign callers keep."""
+_ONE_SIGN = (
+    r"\b(positive|non-?negative|above (0|zero)|variances?|deviations?|r?std|rms|scales?|temperatures?"
+    r"|inv|inverse|reciprocal|divisors?|denominators?|step sizes?)\b|>"
+)
+"""Pattern of what a name or a description says of an input whose sign callers keep."""
 
 _OR = r"(or|may be|can be)(\W+(is|are|equal|equals|to|the|be))*"
 """Pattern of the words before a number of the call that an input may hold too."""
 
-_ENDS = r"\b(ends?|last|up to|total)\b"
-"""Pattern of what a description says of cut points of which the last one is the total."""
+_BEGINS, _ENDS = r"\b(begin|start|first)", r"\b(ends?|last|up to|total|cumulative|inclusive|prefix|sums?)\b"
+"""Patterns of what a description says of cut points that are beginnings, and of those that end at the total."""
 
 _SIZE_NOUNS = r"\b(sizes?|shapes?|dimensions?|ax[ie]s|lengths?)\b"
 _SIZE_WORDS = rf"{_SIZE_NOUNS}|\b(multiples?|divisible|divides?|even|odd)\b"
@@ -38,7 +41,8 @@ def find_near_mean(definition: Definition, workload: Workload) -> list[str]:
         if kind != "normal" or len(texts) != 2 or not is_floating(definition.dtype(spec, workload)):
             continue
         mean, deviation = (evaluate(text, definition.sizes(workload)) for text in texts)
-        is_kept = is_promised(definition, name) or re.search(_ONE_SIGN, spec.description, re.IGNORECASE)
+        text = f"{name.replace('_', ' ')} {spec.description}"
+        is_kept = is_promised(definition, name) or re.search(_ONE_SIGN, text, re.IGNORECASE)
         if mean != 0 and deviation > 0 and not is_kept:
             names.append(name)
     return names
@@ -46,12 +50,13 @@ def find_near_mean(definition: Definition, workload: Workload) -> list[str]:
 
 def are_beginnings(definition: Definition, spec: TensorSpec) -> bool:
     """Return True for cut points that need not end at their total: there is one for each result along their axis,
-    and neither a promise in words names them nor does a description speak of an end."""
+    and a description calls them beginnings and speaks of no end. No promise in words names them."""
     names = [name for name, each in definition.tensor_inputs.items() if each is spec]
     axis = spec.shape[0] if spec.shape else None
     is_axis = axis in definition.axes and any(axis in output.shape for output in definition.outputs.values())
+    begins, ends = (re.search(pattern, spec.description, re.IGNORECASE) for pattern in (_BEGINS, _ENDS))
     is_kept = any(is_promised(definition, name) for name in names)
-    return is_axis and not is_kept and not re.search(_ENDS, spec.description, re.IGNORECASE)
+    return is_axis and not is_kept and begins is not None and ends is None
 
 
 def find_sentinels(file: DefinitionFile, workload: Workload) -> dict[str, int]:
@@ -86,19 +91,21 @@ def _computes_with(file: DefinitionFile, name: str, value: int) -> bool:
     """Return True if the reference computes, on the CPU, with a number among the integers of an input."""
     import torch
 
-    definition = file.definition
-    smallest = min(definition.workloads, key=definition.elements)
-    tensors = {}
-    for each, spec in definition.tensor_inputs.items():
+    definition, specs = file.definition, file.definition.tensor_inputs
+    holding = [each for each in definition.workloads if 0 not in definition.shape(specs[name], each)]
+    if not holding:
+        return False
+    smallest, tensors = min(holding, key=definition.elements), {}
+    for each, spec in specs.items():
         dtype = definition.dtype(spec, smallest)
         filled = torch.full(definition.shape(spec, smallest), float(is_floating(dtype)))  # any index may be 0
         tensors[each] = filled.to(getattr(torch, dtype))
-    tensors[name].view(-1)[:1] = value
     try:
+        tensors[name].view(-1)[:1] = value
         file.reference(*file.arguments(smallest, tensors))
-    except Exception:
+    except Exception:  # whatever a reference raises there
         return False
-    return True
+    return int(tensors[name].view(-1)[0]) == value
 
 
 def unbound_axes(definition: Definition) -> list[str]:
