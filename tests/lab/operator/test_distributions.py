@@ -198,3 +198,13 @@ def test_masks_of_pairs_stand_in_one_input_most_often_the_smallest(workshop):
     ]
     assert max(map(len, masked)) == 1
     assert masked.count(["m"]) > masked.count(["x"]) > 4
+
+
+def test_masks_of_pairs_do_not_stand_in_an_empty_input(workshop):
+    text = SQUARE.replace(
+        '"x": TensorSpec(shape=("n",))',
+        '"x": TensorSpec(shape=("n", "n")), "m": TensorSpec(shape=(0, "n"))',
+        1,
+    ).replace("(x)", "(x, m)")
+    source = Inputs(workshop.load("square", text), Workload(name="w", axes={"n": 20}), 3, "cpu")
+    assert all(bool(source.draw("masked_pairs")["x"].isinf().any()) for _ in range(20))

@@ -12,13 +12,11 @@ from warpsmith.core.definition import Workload
 from warpsmith.lab.grading.correctness import as_bits
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
+from warpsmith.lab.operator.distributions import REPLACEABLE
 from warpsmith.lab.operator.inputs import Inputs
 
 if TYPE_CHECKING:
     import torch
-
-_FREE = ("workload", "normal")
-"""Distributions of floating-point inputs that any number may stand in."""
 
 
 def plantable_inputs(file: DefinitionFile, workload: Workload, inputs: Inputs) -> list[str]:
@@ -30,7 +28,7 @@ def plantable_inputs(file: DefinitionFile, workload: Workload, inputs: Inputs) -
         name
         for name, spec in file.definition.tensor_inputs.items()
         if (
-            spec.distribution in _FREE
+            spec.distribution in REPLACEABLE
             if is_floating(file.definition.dtype(spec, workload))
             else inputs.integer_limits(name) is not None
         )

@@ -20,6 +20,9 @@ ADVERSARIAL = (
 )  # fmt: skip
 """Further distributions for correctness; one applies if the reference itself stays within its bound there."""
 
+REPLACEABLE = ("workload", "normal")
+"""Distributions of floating-point inputs in whose place others may stand."""
+
 MASKED = "masked"
 """Distribution with minus infinity in a part of the last axis, never in all of it."""
 

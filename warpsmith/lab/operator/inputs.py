@@ -27,6 +27,7 @@ from warpsmith.lab.operator.distributions import (
     MIXED_ROWS,
     OTHER_SIGNS,
     RELATED_INPUTS,
+    REPLACEABLE,
     shape_values,
 )
 from warpsmith.lab.operator.integer_range import ANY, POSITIONS, find_integer_range
@@ -62,9 +63,6 @@ _INDEPENDENT = ("normal", "uniform", "large", "tiny", "shifted", "lowered", "far
 """Distributions with independent values, so that many tensors can be drawn at once."""
 
 
-_REPLACEABLE = ("workload", "normal")
-"""Distributions of floating-point inputs in whose place adversarial ones may stand."""
-
 _WHOLE = (RELATED_INPUTS, IN_RANGE, FULL, IGNORED, OTHER_SIGNS)
 """Distributions of a whole call."""
 
@@ -73,6 +71,11 @@ _ROUNDED_BY_GPU = ("bfloat16", "float16")
 
 _AT_ANY_SCALE = ("constant", "sorted", "sparse", "one_hot")
 """Adversarial distributions that keep the scale of a parametric one, such as `normal:0:0.02` of weights."""
+
+
+def _lacks_memory(error: RuntimeError) -> CompanionFailed:
+    """Return the failure of a draw that the device has no memory for."""
+    return CompanionFailed(f"The device has no memory left for inputs: {error}")
 
 
 class Inputs:
@@ -184,6 +187,7 @@ class Inputs:
         names = [name for name, spec in specs.items() if self._holds_any_value(spec)]
         if distribution == MASKED_PAIRS:
             sizes = {name: self._definition.shape(specs[name], self._workload) for name in names}
+            names = [name for name in names if prod(sizes[name])] or names
             names = [name for name in names if len(sizes[name]) > 1] or names
             least = min((prod(sizes[name]) for name in names), default=0)
             if int(torch.randint(2, (), **options)):
@@ -200,7 +204,7 @@ class Inputs:
         dtype = self._definition.dtype(spec, self._workload)
         is_scaled = spec.distribution.startswith("normal:") and spec.role != "weight"
         has_room = not dtype.startswith("float8")
-        return is_floating(dtype) and (spec.distribution in _REPLACEABLE or (is_scaled and has_room))
+        return is_floating(dtype) and (spec.distribution in REPLACEABLE or (is_scaled and has_room))
 
     def _relate(self, drawn: dict[str, Sequence[torch.Tensor]]) -> None:
         """Replace inputs by values of others, in random order: the first one of each type stays."""
@@ -256,7 +260,7 @@ class Inputs:
             name
             for name, spec in definition.tensor_inputs.items()
             if (
-                spec.distribution in _REPLACEABLE or self.range_limits(name)
+                spec.distribution in REPLACEABLE or self.range_limits(name)
                 if is_floating(dtypes[name])
                 else self.integer_limits(name)
             )
@@ -445,14 +449,17 @@ class Inputs:
                 values = scaled.clamp(-most, most).where(values.isfinite(), scaled)
             return values.to(getattr(torch, dtype))
 
-        if name in _INDEPENDENT and not in_parts and count > 1:
-            return draw((count, *shape)).unbind()
-        return [draw(shape) for _ in range(count)]
+        try:
+            if name in _INDEPENDENT and not in_parts and count > 1:
+                return draw((count, *shape)).unbind()
+            return [draw(shape) for _ in range(count)]
+        except torch.OutOfMemoryError as error:
+            raise _lacks_memory(error) from error
 
     def _form(self, spec: TensorSpec, own: str, distribution: str | None) -> tuple[str, float, float]:
         """Return the distribution that an input has, with the factor and the shift of its values: its own, or the
         drawn one where that may take its place."""
-        if distribution is not None and spec.distribution in _REPLACEABLE:
+        if distribution is not None and spec.distribution in REPLACEABLE:
             own = distribution
         name, factor, shift = self._parametric(own)
         is_scaled = distribution in _AT_ANY_SCALE and spec.distribution.startswith("normal:")
@@ -510,7 +517,7 @@ class Inputs:
             numbers = [int(evaluate(text, self._definition.sizes(self._workload))) for text in texts]
             drawn = self._drawn_integers(kind, numbers, shape, are_beginnings(self._definition, spec))
         except torch.OutOfMemoryError as error:
-            raise CompanionFailed(f"The device has no memory left for inputs: {error}") from error
+            raise _lacks_memory(error) from error
         except (ValueError, RuntimeError) as error:
             forms = ", ".join(INTEGERS)
             raise BadDefinition(

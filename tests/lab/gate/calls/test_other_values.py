@@ -20,9 +20,12 @@ RIGHT, WRONG = Grade(Status.PASSED, 0.0, 0.0), Grade(Status.INCORRECT_NUMERICAL,
 def make_session():
     """`make_session(grade, reference, finite)`: a stand-in that notes the distributions of its calls."""
 
-    def make(grade=RIGHT, reference=RIGHT, finite=True, available=ADVERSARIAL):
+    def make(grade=RIGHT, reference=RIGHT, finite=True, available=ADVERSARIAL, elements=1000):
         filled: list[str] = []
         return SimpleNamespace(
+            file=SimpleNamespace(definition=SimpleNamespace(elements=lambda _: elements)),
+            workload=None,
+            device="cuda",
             inputs=SimpleNamespace(adversarial_distributions=available),
             fill_inputs=lambda name, slots: filled.append(name),
             truth=lambda _: SimpleNamespace(is_finite=finite),
@@ -41,6 +44,7 @@ def test_rows_of_all_and_some_more(make_session):
     assert len({name for names in drawn for name in names}) > len(ADVERSARIAL) / 2
     assert not {name for names in drawn for name in names}.intersection(UNMIXED)
     assert other_values.draw_other_values(make_session(available=()), 2) == ()
+    assert other_values.draw_other_values(make_session(elements=1 << 29), 2) == (MIXED_ROWS,)
 
 
 def test_a_wrong_call_is_refused_where_the_reference_holds(make_session):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Callable, Collection
 from math import nan
 from typing import TYPE_CHECKING
@@ -14,16 +13,14 @@ from warpsmith.lab.gate.calls.other_values import fill_other_values
 from warpsmith.lab.grading import correctness, free_axes, rows
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.operator.distributions import MIXED_ROWS
+from warpsmith.lab.operator.distributions import MIXED_ROWS, REPLACEABLE
+from warpsmith.lab.operator.promises import is_promised
 from warpsmith.lab.timing.arenas import Arenas, has_room
 from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.workers.side import SideFailed
 
 if TYPE_CHECKING:
     import torch
-
-_FREE = ("workload", "normal")
-"""Distributions of inputs that may hold any number."""
 
 
 def check_batches(
@@ -82,8 +79,8 @@ def draw_neighbors(batch: Session, axis: str, places: Collection[int]) -> dict[s
         return drawn
     row, has_nan = chance.choice(free), any(each.distribution == "nonfinite" for each in definition.workloads)
     for name, spec in definition.tensor_inputs.items():
-        promised = any(re.search(rf"\b{name}\b", promise) for promise in definition.constraints)
-        bounded = promised or spec.distribution not in _FREE or not drawn[name].is_floating_point()
+        bounded = is_promised(definition, name) or spec.distribution not in REPLACEABLE
+        bounded = bounded or not drawn[name].is_floating_point()
         if axis in spec.shape and not bounded:
             largest = torch.finfo(drawn[name].dtype).max
             drawn[name] = drawn[name].clone()

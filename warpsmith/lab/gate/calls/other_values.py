@@ -9,14 +9,17 @@ from warpsmith.core import gate_rules
 from warpsmith.core.evaluation import Status
 from warpsmith.lab.gate.calls.edits import require_pass
 from warpsmith.lab.grading.correctness import Grade
+from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.distributions import MIXED_ROWS, UNMIXED
 from warpsmith.lab.timing.session import SOLUTION, Session
 
 
 def draw_other_values(session: Session, count: int) -> tuple[str, ...]:
-    """Draw adversarial distributions: rows that mix them, and `count` others; none where inputs have none."""
+    """Draw adversarial distributions: rows that mix them, and `count` others, which large tensors have no room for
+    beside themselves; none where inputs have none."""
     available = [name for name in session.inputs.adversarial_distributions if name not in UNMIXED]
-    drawn = random.SystemRandom().sample(available, min(count, len(available)))
+    is_large = session.file.definition.elements(session.workload) > input_rules.WHOLE_ELEMENTS[session.device]
+    drawn = () if is_large else random.SystemRandom().sample(available, min(count, len(available)))
     return (MIXED_ROWS, *drawn) if available else ()
 
 
