@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from math import inf
+from types import SimpleNamespace
 
 import pytest
 from lab_samples import SQUARE
@@ -11,6 +12,7 @@ from lab_samples import SQUARE
 from warpsmith import languages
 from warpsmith.core.definition import Definition, TensorSpec, Tolerance, Workload
 from warpsmith.core.evaluation import Status
+from warpsmith.errors import CompanionFailed
 from warpsmith.lab.gate.judge import judge_version
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.instrumented import counted_build
@@ -94,6 +96,16 @@ def test_what_the_version_may_lose_its_counted_build_may_lose(tmp_path, excused)
     grade = Grade(Status.INCORRECT_NUMERICAL, inf, inf, 0.0, "y is nan")
     with nullcontext() if excused else pytest.raises(SideFailed, match="y is nan"):
         lines.repeat_call(lambda _: grade, definition, workload, "huge inputs", lambda _: excused)
+
+
+def test_a_machine_that_fails_while_counters_are_read_ends_the_judgement(tmp_path):
+    def ask(_):
+        raise CompanionFailed("no memory")
+
+    lines = counted_build.UnrunLines(None, languages.get("cpp"), SideSource(Build(tmp_path, tmp_path, ()), "cpp"))
+    lines._side, lines.failure = SimpleNamespace(ask=ask, pause=lambda: None), ""
+    with pytest.raises(CompanionFailed, match="no memory"):
+        lines.look()
 
 
 @pytest.mark.parametrize(("lines", "text"), [((12,), "12"), ((3, 5, 6, 7, 9), "3, 5-7, 9"), ((1, 2), "1-2")])

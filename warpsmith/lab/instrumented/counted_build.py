@@ -15,7 +15,7 @@ from warpsmith.core.arithmetic.expression import evaluate
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Status
 from warpsmith.core.trust import Check
-from warpsmith.errors import MachineLacks
+from warpsmith.errors import MachineFailed, MachineLacks
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.timing.session import SOLUTION
 from warpsmith.lab.timing.sides import Sides, SideSource
@@ -127,6 +127,8 @@ class UnrunLines:
             self.lines = self._counting.unrun_lines(self._build, str(counts))
         except SideFailed as failure:
             raise SideFailed(failure.status, f"its line counters are not written: {failure.message}") from failure
+        except MachineFailed:
+            raise
         except (MachineLacks, ValueError) as error:
             self.failure = str(error)
         finally:
