@@ -1,6 +1,6 @@
-"""Shapes that keep some sizes of a judged one, while all others are odd: a filter of three by three, say, over an
-image that no tile divides along either axis. A path for the size that is kept has the corners of all its tails
-there."""
+"""Shapes that keep some sizes of a judged one, while all others are odd as far as a call has room: a filter of
+three by three, say, over an image that no tile divides along either axis. A path for the size that is kept has the
+corners of all its tails there."""
 
 from __future__ import annotations
 

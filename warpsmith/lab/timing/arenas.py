@@ -19,7 +19,7 @@ MIXED = "mixed"
 """Layout of a call each of whose inputs has one of its own."""
 
 _DENSE = ("transposed", "misaligned", EXPANDED)
-"""Layouts that take no more memory than a contiguous one, so that the largest call has room for them."""
+"""Layouts that take little more memory than a contiguous one, so that the largest call has room for them."""
 
 CHECKED_SLOTS = 2
 """Slots of a session that is only checked."""

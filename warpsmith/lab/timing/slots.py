@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
@@ -18,6 +17,7 @@ from warpsmith.lab.grading.correctness import Grade, Truth
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.lab.operator.promises import is_promised
 from warpsmith.lab.operator.related_values import view_start
 from warpsmith.lab.operator.tensor_bytes import equal_bytes
 from warpsmith.lab.timing.arenas import Arenas, SlotPlacements, bytes_per_call, count_slots, has_room, lay_out_mix
@@ -273,8 +273,7 @@ def _share_weights(
     names = [
         name
         for name, spec in definition.tensor_inputs.items()
-        if spec.role == "weight" and file.inputs is None
-        if not any(re.search(rf"\b{name}\b", promise) for promise in definition.constraints)
+        if spec.role == "weight" and file.inputs is None and not is_promised(definition, name)
     ]
     first: dict[object, int] = {}
     owners: dict[tuple[int, str], int] = {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from typing import NamedTuple
@@ -16,6 +15,7 @@ from warpsmith.errors import BadDefinition
 from warpsmith.lab.gate.calls import edits
 from warpsmith.lab.grading import free_axes, odd
 from warpsmith.lab.operator import input_rules
+from warpsmith.lab.operator.promises import is_promised
 from warpsmith.lab.timing.session import SOLUTION, Session
 
 SessionOpener = Callable[[Workload], Session]
@@ -82,9 +82,8 @@ def draw_reshaped(session: Session, longest: Mapping[str, int]) -> list[Reshaped
 def _list_free_inputs(session: Session) -> list[str]:
     """List the inputs of independent values that no promise in words names."""
     definition = session.file.definition
-    promises = " ".join(definition.constraints)
     names = [name for name in definition.tensor_inputs if session.inputs.has_independent_values(name)]
-    return [name for name in names if not re.search(rf"\b{name}\b", promises)]
+    return [name for name in names if not is_promised(definition, name)]
 
 
 def call_on_exchanged(open_session: SessionOpener, workloads: Sequence[Workload]) -> str:
