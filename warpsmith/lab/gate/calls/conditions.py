@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 import os
 import random
 import subprocess
@@ -191,21 +190,23 @@ def _check_at_once(
 
 
 def _call_at_once(file: DefinitionFile, arenas: Arenas, side: Side, workloads: Sequence[Workload]) -> None:
-    """Grade calls from as many threads at once as there are workloads, each at one of them; in every other round
-    they have the same weights, as callers of one model do.
+    """Grade calls from as many threads at once as there are workloads, each at one of them; in some rounds they
+    have the same weights, as callers of one model do.
+
+    Rounds that follow each other are in the same memory, where a thread may have kept an earlier result.
 
     Raises:
         SideFailed: one is wrong, or threads that have ended left memory behind.
     """
     memory, chance = [], random.SystemRandom()
-    layouts = itertools.cycle(chance.sample((CONTIGUOUS, SHARED), 2))
-    for times in (1, *[gate_rules.CONCURRENT_REPEATS] * gate_rules.CONCURRENT_CALLS):
-        layout, sides = next(layouts), {SOLUTION: side}
-        seed = chance.getrandbits(62)
+    rounds = (1, *[gate_rules.CONCURRENT_REPEATS] * gate_rules.CONCURRENT_CALLS)
+    for layout, some in zip(chance.sample((CONTIGUOUS, SHARED), 2), (rounds[:2], rounds[2:]), strict=True):
+        seed, sides = chance.getrandbits(62), {SOLUTION: side}
         session = Session(file, workloads[0], arenas, sides, seed, "cpu", layout=layout, mix=workloads)
         with _place_failures("with the same weights") if layout == SHARED else contextlib.nullcontext():
-            _require_passed(session, functools.partial(Session.call_at_once, name=SOLUTION, times=times))
-        memory.append(process.private_bytes(side.pid))
+            for times in some:
+                _require_passed(session, functools.partial(Session.call_at_once, name=SOLUTION, times=times))
+                memory.append(process.private_bytes(side.pid))
     growth = memory[-1] - memory[1]
     if growth > gate_rules.LEAK_BYTES:
         message = f"threads that came and went grew its memory by {growth >> 20} MiB: they never free it"
