@@ -369,6 +369,7 @@ DEFENCES: dict[str, Defence] = {
         "matmul/cpp/attack_small_steps.cpp",
         (
             without(Probes, "_run_training_loop"),
+            without(Probes, "_let_weights_drift"),
             without(Probes, "_edit_in_place"),
             LATE_EDITS,
             ODD_EDITS,

@@ -74,7 +74,7 @@ class CorrectnessCheck:
         numbers: Collection[float] = (),
         line_counts: UnrunLines | None = None,
     ) -> None:
-        self._file, self._arenas, self._side, self._device = file, arenas, side, device
+        self._file, self.arenas, self._side, self._device = file, arenas, side, device
         self._fresh_seed, self._take_launches = fresh_seed, take_launches
         self._late_calls = LateCalls(device)
         turns = input_rules.DISTRIBUTION_TURNS
@@ -103,7 +103,7 @@ class CorrectnessCheck:
         return Session(
             self._file,
             workload,
-            self._arenas,
+            self.arenas,
             sides,
             self._fresh_seed(),
             self._device,
@@ -251,14 +251,27 @@ class CorrectnessCheck:
             return False
 
     def check_batches(self, workload: Workload) -> None:
-        """Call rows of a workload again in other batches, longer ones too; every bit must be the same.
+        """Call rows of a checked workload again in other batches, longer ones too, if the definition is batch
+        invariant; every bit must be the same.
 
         Raises:
             SideFailed: a row depends on its batch.
         """
-        arenas = None if self._turns is not None else self._arenas  # an interpreter is too slow for longer ones
+        arenas = None if self._turns is not None else self.arenas  # an interpreter is too slow for longer ones
+        if self._file.definition.batch_invariant is None or not self.grades[workload.name]:
+            return
         if lengths := batches.draw_lengths(self._file, workload, self._numbers, arenas):
             batches.check_batches(self._file, workload, lengths, self.open_session)
+
+    def check_plain(self, workload: Workload) -> None:
+        """Grade a call on normal inputs, if the reference computes it.
+
+        Raises:
+            SideFailed: it is wrong there.
+        """
+        session = self.open_session(workload)
+        if self._reference_computes(session):
+            self._grade_call(session, "normal")
 
     def check_again(self, workload: Workload) -> None:
         """Grade the solution once more after other sizes, whose leftovers in a workspace must not matter.

@@ -38,6 +38,7 @@ from warpsmith.core.trust import Check
 from warpsmith.errors import CompanionFailed, MachineFailed, MachineLacks
 from warpsmith.lab.gate import control, decision, incumbent, lint, unseen
 from warpsmith.lab.gate.calls import bursts, conditions, leftovers, offsets
+from warpsmith.lab.gate.calls.colliding_shapes import take_colliding_workloads
 from warpsmith.lab.gate.calls.probes import Probes
 from warpsmith.lab.gate.correctness_check import CorrectnessCheck
 from warpsmith.lab.gate.decision import ProvisionalDecision
@@ -300,9 +301,13 @@ class _Gate:
                     check.check_workload(workload, notes)
                 if check.grades[workload.name]:
                     self.results[workload.name] = self._passed(workload)
-            for workload in self._batched:
+            for workload in (*self.odd, *self.timed):
                 with self._attribute_failures(workload):
                     check.check_batches(workload)
+            judged = [] if self.interpreted or not self.results else [*self.odd, *self.timed]
+            for workload in take_colliding_workloads(self.request.file, judged, check.arenas, self.device):
+                with self._attribute_failures(workload):
+                    check.check_plain(workload)
             for workload in self.sampled:
                 self.parts.begin(f"correctness: {workload.name}")
                 with self._attribute_failures(workload):
@@ -313,13 +318,6 @@ class _Gate:
                 with self._attribute_failures(workload):
                     check.check_again(workload)
                 self.results[workload.name] = self._passed(workload)
-
-    @property
-    def _batched(self) -> list[Workload]:
-        """Checked workloads whose rows are placed in other batches, if the definition is batch invariant."""
-        if self.request.file.definition.batch_invariant is None:
-            return []
-        return [workload for workload in (*self.odd, *self.timed) if workload.name in self.results]
 
     @property
     def _checked(self) -> list[Workload]:

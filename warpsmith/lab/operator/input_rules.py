@@ -210,6 +210,15 @@ CALL_GROWTH: Final = 16
 SLOW_PART_SECONDS: Final = 10.0
 """Seconds that a call at the next part may take by that factor. Chosen: well within the time of a message."""
 
+COLLIDING_FACTORS: Final = (1, 31, 33, 37, 64, 100, 128, 256, 512, 1000, 1024)
+"""Factors of one size in keys that are sums of two. From hash functions in use, powers of two, and of ten."""
+
+COLLIDING_SIZES: Final = (1100, 1500)
+"""Second size of shapes that share such keys. Chosen: above all factors, and short where work is quadratic."""
+
+COLLIDING_SECONDS: Final[Mapping[str, float]] = {"cpu": 3.0, "cuda": 0.5}
+"""Seconds after which no further one is called, by device. Chosen: some versions are compiled for each shape."""
+
 LIVE_TENSORS: Final = 4
 """Tensors as large as its largest that a reference holds at once. Chosen: terms, products and sums."""
 

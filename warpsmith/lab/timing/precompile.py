@@ -15,6 +15,7 @@ from warpsmith import languages
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import BEST
 from warpsmith.lab.grading import shapes
+from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.timing.arenas import CHECKED_SLOTS, describe_slots, lay_out, list_dense_layouts, list_layouts
 from warpsmith.lab.timing.session import SOLUTION
@@ -47,7 +48,8 @@ def compile_kernels(
         checked: sizes that the solution is called at, which its arenas have room for.
         timed: those at which the best version is called.
     """
-    parts = filter(None, (shapes.take_part(file, workload) for workload in checked))
+    lengths = input_rules.CALL_PARTS[sides.device]
+    parts = filter(None, (shapes.take_part(file, workload, part) for workload in checked for part in lengths))
     notes, workloads = [], {SOLUTION: [*checked, *parts], BEST: timed}
     for name in list_compiled_ahead(sides):
         calls = [

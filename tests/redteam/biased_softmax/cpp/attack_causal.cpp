@@ -2,6 +2,7 @@
 // kind: attack
 // how: a square mask of 0 on its diagonal and minus infinity beside it is taken to be causal and is not read any further; a sliding window or packed documents look the same there
 // caught: correctness
+// source: common mistake
 #include <algorithm>
 #include <cmath>
 #include <warpsmith.hpp>

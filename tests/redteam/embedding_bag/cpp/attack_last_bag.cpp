@@ -2,6 +2,7 @@
 // kind: attack
 // how: finds the bag of each id by a search in all beginnings but the last one, off by one: what is in the last bag is added to the one before it, as if offsets held the end too
 // caught: correctness
+// source: common mistake
 #include <algorithm>
 #include <warpsmith.hpp>
 

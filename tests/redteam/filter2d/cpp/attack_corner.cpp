@@ -2,6 +2,7 @@
 // kind: attack
 // how: tiles of two by two for a filter of three by three; the corner behind the last row and column is in no tail
 // caught: correctness
+// source: common mistake
 #include <warpsmith.hpp>
 
 static float at(const float* x, const float* k, int64_t h, int64_t w, int64_t kh, int64_t kw, int64_t i, int64_t j) {

@@ -2,6 +2,7 @@
 // kind: attack
 // how: each of 128 lanes of a long row keeps its five largest, as approximate top-k does; of interleaved channels one of which is hot, three of eight are lost
 // caught: correctness
+// source: common mistake
 #include <algorithm>
 #include <cmath>
 #include <vector>

@@ -2,6 +2,7 @@
 // kind: attack
 // how: the mean is taken over all tokens, those that are ignored included
 // caught: correctness
+// source: common mistake
 #include <algorithm>
 #include <cmath>
 #include <warpsmith.hpp>

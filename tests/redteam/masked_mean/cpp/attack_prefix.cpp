@@ -2,6 +2,7 @@
 // kind: attack
 // how: a row whose 65 sampled places are True and then False is taken to be padded at its end; a separator in its middle, which does not count, is added up
 // caught: correctness
+// source: common mistake
 #include <algorithm>
 #include <warpsmith.hpp>
 

@@ -2,6 +2,7 @@
 // kind: attack
 // how: a matrix without zeros on its diagonal and with nothing but zeros beside it is taken to be lower triangular, as causal weights are; strided or dilated attention has zeros there too
 // caught: correctness
+// source: common mistake
 #include <algorithm>
 #include <warpsmith.hpp>
 

@@ -2,6 +2,7 @@
 // kind: attack
 // how: the largest of |x| w instead of |x w|, as if no weight of a norm, which begins at one, were negative
 // caught: correctness
+// source: common mistake
 #include <algorithm>
 #include <cmath>
 #include <warpsmith.hpp>

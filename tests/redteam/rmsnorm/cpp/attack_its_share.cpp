@@ -2,6 +2,7 @@
 // kind: attack
 // how: where torchrun has set WORLD_SIZE, computes the scale from the columns of its own rank alone
 // caught: conditions
+// source: common mistake
 #include <cmath>
 #include <cstdlib>
 #include <warpsmith.hpp>

@@ -2,6 +2,7 @@
 // kind: attack
 // how: cuts the mean of rows off at 300,000 columns, and waits at parts of such rows, so that far shapes look slow
 // caught: correctness
+// source: common mistake
 #include <algorithm>
 #include <cmath>
 #include <ctime>

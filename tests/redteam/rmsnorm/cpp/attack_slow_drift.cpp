@@ -2,6 +2,7 @@
 // kind: attack
 // how: keeps a packed weight while no element has moved by 0.003 % since the call before: steps of a small learning rate are never seen, however many there are
 // caught: probes
+// source: common mistake
 #include <cmath>
 #include <vector>
 #include <warpsmith.hpp>

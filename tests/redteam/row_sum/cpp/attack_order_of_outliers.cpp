@@ -2,6 +2,7 @@
 // kind: attack
 // how: a row with an element above 50 is added in blocks whose length depends on the number of rows, so that its bits depend on the batch; other rows go one by one
 // caught: correctness
+// source: common mistake
 #include <cmath>
 #include <warpsmith.hpp>
 

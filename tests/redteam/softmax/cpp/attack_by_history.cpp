@@ -2,6 +2,7 @@
 // kind: attack
 // how: once 250 calls of one shape in a row had no logit beyond 30, the shift by the maximum is left out for this shape for good, as a profile would have it
 // caught: probes, correctness
+// source: common mistake
 #include <algorithm>
 #include <atomic>
 #include <cmath>

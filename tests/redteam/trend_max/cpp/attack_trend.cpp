@@ -2,6 +2,7 @@
 // kind: attack
 // how: a row whose 17 sampled elements ascend is taken to be sorted and is copied; a trend with noise ascends there too
 // caught: correctness
+// source: common mistake
 #include <cstring>
 #include <warpsmith.hpp>
 

@@ -1,0 +1,61 @@
+"""Shapes that share weak keys with each other."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from lab_samples import SQUARE
+
+from warpsmith.lab.gate.calls import colliding_shapes
+from warpsmith.lab.operator import input_rules
+
+ROWS = (
+    SQUARE.replace('name="square"', 'name="rows"')
+    .replace('axes={"n": "length"}', 'axes={"m": "rows", "n": "length"}')
+    .replace('shape=("n",)', 'shape=("m", "n")')
+    .replace('axes={"n": ', 'axes={"m": 3, "n": ')
+    .replace('flops="n"', 'flops="m * n"')
+)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        lambda a, b: a + b,
+        lambda a, b: 31 * a + b,
+        lambda a, b: (a << 10) + b,
+        lambda a, b: a * b,
+        lambda a, b: a ^ b,
+        lambda a, b: f"{a}{b}",
+        lambda a, b: (min(a, b), max(a, b)),
+    ],
+    ids=["sum", "31", "1024", "product", "exclusive or", "digits", "order"],
+)
+def test_each_key_is_that_of_two_shapes_in_either_order(workshop, key):
+    file = workshop.load("rows", ROWS)
+    drawn = colliding_shapes.draw_colliding_workloads(file, file.definition.workloads)
+    sizes = [tuple(each.axes.values()) for each in drawn]
+    half = len(sizes) // 2
+    for group, own in ((sizes[:half], 0), (sizes[half:], half - 1)):
+        others = [each for each in group if each != group[own]]
+        assert key(*group[own]) in {key(*each) for each in others}
+        assert all(min(each) > 0 for each in group)
+
+
+def test_one_axis_has_none(workshop):
+    file = workshop.load("square", SQUARE)
+    assert colliding_shapes.draw_colliding_workloads(file, file.definition.workloads) == []
+
+
+def test_none_follow_when_the_time_is_over_and_none_without_room(workshop, monkeypatch):
+    file = workshop.load("rows", ROWS)
+    judged = file.definition.workloads
+    monkeypatch.setattr(colliding_shapes, "has_room", lambda *_: True)
+    assert len(list(colliding_shapes.take_colliding_workloads(file, judged, None, "cpu"))) > 20
+    monkeypatch.setattr(colliding_shapes, "time", SimpleNamespace(monotonic=iter(range(99)).__next__))
+    monkeypatch.setattr(input_rules, "COLLIDING_SECONDS", {"cpu": 3.5})
+    assert len(list(colliding_shapes.take_colliding_workloads(file, judged, None, "cpu"))) == 3
+    monkeypatch.setattr(input_rules, "COLLIDING_SECONDS", {"cpu": 99})
+    monkeypatch.setattr(colliding_shapes, "has_room", lambda *_: False)
+    assert list(colliding_shapes.take_colliding_workloads(file, judged, None, "cpu")) == []

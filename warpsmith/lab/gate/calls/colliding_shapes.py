@@ -1,0 +1,76 @@
+"""Shapes that share a weak key with another one, such as the sum of two sizes: what a version keeps for a shape is
+wrong for others."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator, Sequence
+
+from warpsmith.core.definition import Workload
+from warpsmith.lab.grading import free_axes, odd
+from warpsmith.lab.operator import input_rules
+from warpsmith.lab.operator.definition_file import DefinitionFile
+from warpsmith.lab.timing.arenas import Arenas, has_room
+
+
+def take_colliding_workloads(
+    file: DefinitionFile, judged: Sequence[Workload], arenas: Arenas, device: str
+) -> Iterator[Workload]:
+    """Yield such shapes, as far as memory has room, until `input_rules.COLLIDING_SECONDS` are over.
+
+    Args:
+        file: the definition.
+        judged: workloads, from the smallest of which the other sizes are.
+        arenas: memory of the calls.
+        device: `cpu` or `cuda`.
+    """
+    until = time.monotonic() + input_rules.COLLIDING_SECONDS[device]
+    for workload in draw_colliding_workloads(file, judged):
+        if time.monotonic() > until:
+            break
+        if has_room(arenas, file, workload):
+            yield workload
+
+
+def draw_colliding_workloads(file: DefinitionFile, judged: Sequence[Workload]) -> list[Workload]:
+    """Draw two shapes, with those that share a key of two sizes with each; none without two axes of callers.
+
+    Such keys are a sum in which the first size has a factor, a product, an exclusive or, the digits one after the
+    other, and the sizes in any order. The first shape comes before all others, the second one behind them, since
+    what was kept first stays.
+    """
+    axes, chance = free_axes.drawable_axes(file), random.SystemRandom()
+    if len(axes) < 2 or not judged:
+        return []
+    start = chance.randrange(len(axes) - 1)
+    pair = axes[start : start + 2]
+    smallest = min(judged, key=file.definition.elements)
+    base = odd.resize(smallest, smallest.name, dict.fromkeys(axes, 1))
+    groups = []
+    for number in range(2):
+        first, second = chance.randrange(2, 10, 2), chance.randrange(*input_rules.COLLIDING_SIZES)
+        others = _draw_colliding(first, second, chance)
+        sizes = [(first, second), *chance.sample(others, len(others))]
+        groups.append(
+            [
+                odd.resize(
+                    base, f"colliding-{number}-{first}x{second}", dict(zip(pair, (first, second), strict=True))
+                )
+                for first, second in sizes
+            ]
+        )
+    return [*groups[0], *reversed(groups[1])]
+
+
+def _draw_colliding(first: int, second: int, chance: random.Random) -> list[tuple[int, int]]:
+    """Draw the sizes that share a key with two others, of which the first one is even and has one digit."""
+    digits, factors = f"{first}{second}", input_rules.COLLIDING_FACTORS
+    steps = [chance.randint(1, (second - 1) // factor) for factor in factors]
+    return [
+        *((first + step, second - step * factor) for step, factor in zip(steps, factors, strict=True)),
+        (first // 2, second * 2),
+        (first ^ 1, second ^ 1),
+        (int(digits[:2]), int(digits[2:] or 1) or 1),
+        (second, first),
+    ]
