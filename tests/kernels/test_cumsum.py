@@ -17,7 +17,8 @@ from warpsmith.languages.triton import compile as triton_compile
 
 FOLDER = Path(__file__).parents[2] / "kernels" / "cumsum"
 FILE = definition_file.load_definition(FOLDER / "definition.py")
-VERSIONS = [FOLDER / "triton" / "v1.py", FOLDER / "triton" / "v2.py"]
+DRAFT = FOLDER / "drafts" / "triton" / "03_by_rows.py"
+VERSIONS = [FOLDER / "triton" / "v1.py", FOLDER / "triton" / "v2.py", DRAFT]
 ODD = {one.name: one for one in FILE.definition.select("odd")}
 
 
@@ -51,7 +52,9 @@ def test_what_is_wrong_fails(fault):
 
 
 @pytest.mark.parametrize(
-    ("path", "constants"), list(zip(VERSIONS, ({"TILE": 256}, {"PART": 256}), strict=True)), ids=["v1", "v2"]
+    ("path", "constants"),
+    list(zip(VERSIONS, ({"TILE": 256}, {"PART": 256}, {"PART": 256, "TILE": 512, "FEW_ROWS": 6}), strict=True)),
+    ids=["v1", "v2", "03_by_rows"],
 )
 def test_versions_are_right_where_the_interpreter_can_tell(path, constants, interpret, tmp_path):
     answer = interpret(copy_with(tmp_path, path, **constants))

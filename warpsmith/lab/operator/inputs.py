@@ -73,11 +73,6 @@ _AT_ANY_SCALE = ("constant", "sorted", "sparse", "one_hot")
 """Adversarial distributions that keep the scale of a parametric one, such as `normal:0:0.02` of weights."""
 
 
-def _lacks_memory(error: RuntimeError) -> CompanionFailed:
-    """Return the failure of a draw that the device has no memory for."""
-    return CompanionFailed(f"The device has no memory left for inputs: {error}")
-
-
 class Inputs:
     """Source of inputs of one workload; each `draw` gives new values."""
 
@@ -146,11 +141,14 @@ class Inputs:
         alone = self._pick_input(distribution) if is_alone else None
         calls = self._captured.choose_calls(self._workload.axes, count, self._generator) if self._captured else []
         forms = {name: distribution if alone in (None, name) else None for name in specs}
-        drawn = {
-            name: self._captured_tensors(name, calls, forms[name])
-            or self._tensors(spec, forms[name], quick, count)
-            for name, spec in specs.items()
-        }
+        try:
+            drawn = {
+                name: self._captured_tensors(name, calls, forms[name])
+                or self._tensors(spec, forms[name], quick, count)
+                for name, spec in specs.items()
+            }
+        except torch.OutOfMemoryError as error:
+            raise CompanionFailed(f"The device has no memory left for inputs: {error}") from error
         for name, number in self._sentinels.items() if distribution is not None else ():
             drawn[name] = [self._place_sentinel(tensor, number) for tensor in drawn[name]]
         if distribution in (*ADVERSARIAL, MIXED_ROWS) or whole == RELATED_INPUTS:
@@ -187,8 +185,7 @@ class Inputs:
         names = [name for name, spec in specs.items() if self._holds_any_value(spec)]
         if distribution == MASKED_PAIRS:
             sizes = {name: self._definition.shape(specs[name], self._workload) for name in names}
-            names = [name for name in names if prod(sizes[name])] or names
-            names = [name for name in names if len(sizes[name]) > 1] or names
+            names = [name for name in names if len(sizes[name]) > 1 and 0 not in sizes[name]] or names
             least = min((prod(sizes[name]) for name in names), default=0)
             if int(torch.randint(2, (), **options)):
                 names = [name for name in names if prod(sizes[name]) == least]
@@ -449,12 +446,9 @@ class Inputs:
                 values = scaled.clamp(-most, most).where(values.isfinite(), scaled)
             return values.to(getattr(torch, dtype))
 
-        try:
-            if name in _INDEPENDENT and not in_parts and count > 1:
-                return draw((count, *shape)).unbind()
-            return [draw(shape) for _ in range(count)]
-        except torch.OutOfMemoryError as error:
-            raise _lacks_memory(error) from error
+        if name in _INDEPENDENT and not in_parts and count > 1:
+            return draw((count, *shape)).unbind()
+        return [draw(shape) for _ in range(count)]
 
     def _form(self, spec: TensorSpec, own: str, distribution: str | None) -> tuple[str, float, float]:
         """Return the distribution that an input has, with the factor and the shift of its values: its own, or the
@@ -510,14 +504,13 @@ class Inputs:
         import torch
 
         kind, *texts = form.split(":")
-        texts_given = bool(texts)
-        if not texts:
+        if not (texts_given := bool(texts)):
             kind, texts = "integers", ["0", "2" if dtype == "bool" else "128"]
         try:
             numbers = [int(evaluate(text, self._definition.sizes(self._workload))) for text in texts]
             drawn = self._drawn_integers(kind, numbers, shape, are_beginnings(self._definition, spec))
-        except torch.OutOfMemoryError as error:
-            raise _lacks_memory(error) from error
+        except torch.OutOfMemoryError:
+            raise
         except (ValueError, RuntimeError) as error:
             forms = ", ".join(INTEGERS)
             raise BadDefinition(
