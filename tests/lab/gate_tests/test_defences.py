@@ -200,6 +200,7 @@ SHAPES = (
     without(shapes, "draw_middle_workload", lambda *_, **__: None),
     without(shapes, "draw_larger_workload", lambda *_, **__: None),
     without(shapes, "draw_far_workloads", lambda *_, **__: []),
+    without(CorrectnessCheck, "check_plain"),
     without(Probes, "_call_on_views"),
 )
 """Draws, calls and counters that are switched off with each defence, because they find many attacks too."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from lab_samples import (
     GIVEN,
@@ -60,6 +62,10 @@ def probes(seat, workshop):
     return make
 
 
+REFUSED_EDITS = (Status.CACHED_RESULT, Status.INCORRECT_NUMERICAL)
+"""Statuses of a kept result; the second one where no edit that was drawn shows it, but what follows them does."""
+
+
 def failure(found):
     with pytest.raises(SideFailed) as caught:
         found.run()
@@ -98,8 +104,8 @@ def test_a_result_kept_by_address_and_a_sample_of_the_content(probes):
         for (int64_t i = 0; i < n; ++i) kept[i] = x[i] * x[i]; }}
       std::memcpy(y, kept, n * sizeof(float));"""
     status, message = failure(probes(kernel(body)))
-    assert status is Status.CACHED_RESULT
-    assert "after an edit of x in place" in message
+    assert status in REFUSED_EDITS
+    assert re.search("after (an edit of x in place|many calls)", message)
 
 
 @needs_compiler
@@ -344,8 +350,8 @@ def test_a_key_that_takes_different_inputs_for_equal(probes, same):
         for (int64_t i = 0; i < n; ++i) kept[i] = x[i] * x[i] * x[i]; }}
       std::memcpy(y, kept, n * sizeof(float));"""
     status, message = failure(probes(kernel(body), SQUARE.replace("return x * x", "return x * x * x")))
-    assert status is Status.CACHED_RESULT
-    assert "after an edit of x in place" in message
+    assert status in REFUSED_EDITS
+    assert re.search("after (an edit of x in place|many calls)", message)
 
 
 SUMS = {
@@ -422,8 +428,10 @@ def test_work_on_weights_may_be_kept_and_is_noted(probes):
     body = """static float kept[1 << 13]; static int64_t had = 0;
       if (had != n || std::memcmp(w, kept, n * sizeof(float))) {
         usleep(20000); had = n; std::memcpy(kept, w, n * sizeof(float)); }
-      usleep(1000); for (int64_t i = 0; i < n; ++i) y[i] = kept[i] * x[i];"""
-    found = probes(kernel(body, weight=True), SCALE, timed=True)
+      const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(1);
+      while (std::chrono::steady_clock::now() < end) {}
+      for (int64_t i = 0; i < n; ++i) y[i] = kept[i] * x[i];"""
+    found = probes(kernel(body, "#include <chrono>", weight=True), SCALE, timed=True)
     found.run()
     assert [note.partition(":")[0] for note in found.notes] == ["it keeps work done on weights"]
     assert "weight cache" in {check.name for check in found.checks}
