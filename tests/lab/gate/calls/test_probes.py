@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from lab_samples import (
     GIVEN,
@@ -63,7 +61,7 @@ def probes(seat, workshop):
 
 
 REFUSED_EDITS = (Status.CACHED_RESULT, Status.INCORRECT_NUMERICAL)
-"""Statuses of a kept result; the second one where no edit that was drawn shows it, but what follows them does."""
+"""Statuses of a kept result; the second one where a call before an edit shows it, of an earlier edit that did not."""
 
 
 def failure(found):
@@ -105,7 +103,7 @@ def test_a_result_kept_by_address_and_a_sample_of_the_content(probes):
       std::memcpy(y, kept, n * sizeof(float));"""
     status, message = failure(probes(kernel(body)))
     assert status in REFUSED_EDITS
-    assert re.search("after (an edit of x in place|many calls)", message)
+    assert "an edit" in message
 
 
 @needs_compiler
@@ -351,7 +349,7 @@ def test_a_key_that_takes_different_inputs_for_equal(probes, same):
       std::memcpy(y, kept, n * sizeof(float));"""
     status, message = failure(probes(kernel(body), SQUARE.replace("return x * x", "return x * x * x")))
     assert status in REFUSED_EDITS
-    assert re.search("after (an edit of x in place|many calls)", message)
+    assert "an edit" in message
 
 
 SUMS = {
