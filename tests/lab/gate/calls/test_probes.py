@@ -61,7 +61,7 @@ def probes(seat, workshop):
 
 
 REFUSED_EDITS = (Status.CACHED_RESULT, Status.INCORRECT_NUMERICAL)
-"""Statuses of a kept result; the second one where a call before an edit shows it, of an earlier edit that did not."""
+"""Statuses of a kept result; the second one where a call before an edit shows an earlier edit that did not."""
 
 
 def failure(found):
