@@ -47,10 +47,12 @@ def test_a_reference_that_needs_more_memory_than_there_is_is_not_called(workshop
     costs, parts = slow_at(file, monkeypatch, lambda _: input_rules.CALL_START)
     needed = 8 * LENGTH * input_rules.LIVE_TENSORS / input_rules.MEMORY_SHARE
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=0.9 * needed))
-    assert "its reference would take about" in costs.describe_excess(far(file), 1.0)
+    excess = costs.find_excess(far(file), 1.0)
+    assert "its reference would take about" in excess.reason
+    assert not excess.in_version
     assert parts == []
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=1.1 * needed))
-    assert costs.describe_excess(far(file), 1.0) == ""
+    assert costs.find_excess(far(file), 1.0) is None
 
 
 @pytest.mark.parametrize(
@@ -72,5 +74,7 @@ def test_a_version_that_is_slow_at_a_part_is_called_at_a_longer_one(
 ):
     file = workshop.load("square", SQUARE)
     costs, parts = slow_at(file, monkeypatch, seconds)
-    assert ("a call would take about" in costs.describe_excess(far(file), 1.0)) == is_slow
+    excess = costs.find_excess(far(file), 1.0)
+    assert (excess is not None) == is_slow
+    assert excess is None or (excess.in_version and "a call would take about" in excess.reason)
     assert parts == looks

@@ -13,6 +13,7 @@ from lab_samples import SQUARE, kernel
 from warpsmith.core import gate_rules
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Status
+from warpsmith.lab.gate.call_costs import Excess
 from warpsmith.lab.gate.correctness_check import CorrectnessCheck, Extremes
 from warpsmith.lab.grading import correctness
 from warpsmith.lab.machine import system
@@ -254,22 +255,26 @@ def test_a_call_is_guessed_at_a_part_of_an_axis_that_callers_choose(monkeypatch)
     base = file.definition.workloads[0]
     guided = base.model_copy(update={"name": "guided-0", "axes": {**base.axes, "batch": 640}})
     monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=1 << 50))
-    assert "a call would take about 127 s" in check._costs.describe_excess(guided, 1.0)
+    assert check._costs.find_excess(guided, 1.0) == Excess("a call would take about 127 s", in_version=True)
     assert [each.axes for each in shortened] == [{**guided.axes, "batch": 640 // input_rules.CALL_PART}]
 
 
 @pytest.mark.parametrize(
-    ("reason", "names"), [("a call would take about 9 s", ["far-n"]), ("its reference would take about 9 s", [])]
+    ("excess", "names"),
+    [
+        (Excess("a call would take about 9 s", in_version=True), ["far-n"]),
+        (Excess("its reference would take about 9 s"), []),
+    ],
 )
 def test_a_version_too_slow_to_be_called_at_a_shape_has_a_check_that_did_not_run(
-    workshop, monkeypatch, reason, names
+    workshop, monkeypatch, excess, names
 ):
     check = CorrectnessCheck(workshop.load("square", SQUARE), None, None, "cpu", lambda: 1)
-    monkeypatch.setattr(check._costs, "describe_excess", lambda *_: reason)
+    monkeypatch.setattr(check._costs, "find_excess", lambda *_: excess)
     notes: list[str] = []
     far = Workload(name="far-n", axes={"n": 1 << 20}, set="odd")
     assert check.check_larger(far, notes) is False
-    assert notes == [f"far-n skipped: {reason}"]
+    assert notes == [f"far-n skipped: {excess.reason}"]
     uncalled = [each for each in check.end() if each.name == "long calls"]
     assert [each.ran for each in uncalled] == [False] * len(names)
     assert [each.how.rpartition(" ")[2] for each in uncalled] == names

@@ -149,9 +149,9 @@ def test_operations_say_how_a_call_grows(check_of, monkeypatch):
     monkeypatch.setattr(input_rules, "CALL_SECONDS", 100.0)
     one, (_, large) = check_of(kernel(HONEST))
     far = large.model_copy(update={"name": "far-n-large"})
-    assert one._costs.describe_excess(far, 1.0) == ""
+    assert one._costs.find_excess(far, 1.0) is None
     steep, _ = check_of(kernel(HONEST), SQUARE.replace('flops="n"', 'flops="n ** 2"'))
-    assert "would take about" in steep._costs.describe_excess(far, 1.0)
+    assert "would take about" in steep._costs.find_excess(far, 1.0).reason
 
 
 def test_what_larger_sizes_left_in_a_workspace_shows(check_of):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from math import log2
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psutil
 
@@ -20,11 +20,17 @@ from warpsmith.lab.timing.session import SOLUTION, Session
 if TYPE_CHECKING:
     import torch
 
-VERSION_IS_SLOW = "a call would take about"
-"""Beginning of a reason that lies in the version alone."""
-
 _HEARD_LENGTHS = (64, 128)
 """Lengths of an axis at which the tensors of a reference are measured. Chosen: it takes a few milliseconds."""
+
+
+class Excess(NamedTuple):
+    """Memory or time beyond what a call and its reference may take."""
+
+    reason: str
+    """Clause that says what would take how much."""
+    in_version: bool = False
+    """True if the version alone takes too long, not its reference."""
 
 
 class CallCosts:
@@ -33,26 +39,27 @@ class CallCosts:
     def __init__(self, file: DefinitionFile, open_session: Callable[[Workload], Session], device: str) -> None:
         self._file, self._open_session, self._device = file, open_session, device
 
-    def describe_excess(self, workload: Workload, share: float) -> str:
-        """Return why a call at a guided or far shape or its reference would take much memory or time; else an
-        empty string. The reference takes a share of both where it computes sampled rows."""
+    def find_excess(self, workload: Workload, share: float) -> Excess | None:
+        """Return why a call at a guided or far shape or its reference would take much memory or time; else None.
+        The reference takes a share of both where it computes sampled rows."""
         if shapes.take_part(self._file, workload) is None:
-            return ""
+            return None
         if self._device == "cpu":
             needed = input_rules.LIVE_TENSORS * share * guess_largest_bytes(self._file, workload)
             if needed > input_rules.MEMORY_SHARE * psutil.virtual_memory().available:
-                return f"its reference would take about {needed / 2**30:.0f} GiB"
-        return self._describe_slowness(workload, share)
+                return Excess(f"its reference would take about {needed / 2**30:.0f} GiB")
+        return self._find_slowness(workload, share)
 
-    def _describe_slowness(self, workload: Workload, share: float) -> str:
+    def _find_slowness(self, workload: Workload, share: float) -> Excess | None:
         """Return why a call or its reference would take long, by those at parts of the longest axis that callers
-        choose.
+        choose; None if neither would.
 
         It takes as many times as long as it has elements, or operations if the definition counts more of those.
         Where a part takes too little time to say so, or the version alone is slow, a longer part is called: the
         first may grow faster than its elements, and the second may be slow at short calls only.
         """
-        reason, parts = "", list(input_rules.CALL_PARTS[self._device])
+        excess: Excess | None = None
+        parts = list(input_rules.CALL_PARTS[self._device])
         while parts:
             part = shapes.take_part(self._file, workload, parts[0])
             factor = max(parts.pop(0), self._growth_of_work(part, workload)) if part else 0.0
@@ -63,20 +70,20 @@ class CallCosts:
                 session.fill_inputs(quick=True, slots=1)
                 reference = _shortest(lambda: self._time_reference(session), factor * share)  # noqa: B023
                 if (seconds := _guess_seconds(reference, factor * share)) > input_rules.CALL_SECONDS:
-                    return f"its reference would take about {seconds:.0f} s"
+                    return Excess(f"its reference would take about {seconds:.0f} s")
                 call = _shortest(lambda: _time_call(session), factor)  # noqa: B023
             except BadDefinition:  # a part need not fit what it computes
-                return ""
+                return None
             if (seconds := _guess_seconds(call, factor)) > input_rules.CALL_SECONDS:
-                reason = f"{VERSION_IS_SLOW} {seconds:.0f} s"
+                excess = Excess(f"a call would take about {seconds:.0f} s", in_version=True)
                 if call * input_rules.CALL_GROWTH > input_rules.SLOW_PART_SECONDS:
                     break
                 continue
-            reason = ""
+            excess = None
             if min(reference, call) >= input_rules.CALL_START:
                 break
             parts = parts[-1:]
-        return reason
+        return excess
 
     def _growth_of_work(self, part: Workload, workload: Workload) -> float:
         work = [self._file.definition.work(each).flops for each in (part, workload)]

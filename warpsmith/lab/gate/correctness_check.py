@@ -17,7 +17,7 @@ from warpsmith.core.evaluation import REFERENCE_MISSES, Correctness, Status
 from warpsmith.core.port.check import KernelLaunch
 from warpsmith.core.trust import Check
 from warpsmith.errors import BadDefinition, MachineFailed
-from warpsmith.lab.gate.call_costs import VERSION_IS_SLOW, CallCosts
+from warpsmith.lab.gate.call_costs import CallCosts
 from warpsmith.lab.gate.calls import batches, large_edits
 from warpsmith.lab.gate.calls.callers import OtherCallers
 from warpsmith.lab.gate.calls.late_calls import LateCalls
@@ -206,9 +206,9 @@ class CorrectnessCheck:
         share = 1.0
         if axis is not None and not promised:  # else the whole reference is tried once
             share = len(rows.sample_rows(workload.axes[axis], elements)) / workload.axes[axis]
-        if kind in (shapes.GUIDED, shapes.FAR) and (reason := self._costs.describe_excess(workload, share)):
-            notes.append(f"{workload.name} skipped: {reason}")
-            if reason.startswith(VERSION_IS_SLOW):
+        if kind in (shapes.GUIDED, shapes.FAR) and (excess := self._costs.find_excess(workload, share)):
+            notes.append(f"{workload.name} skipped: {excess.reason}")
+            if excess.in_version:
                 self._uncalled.append(workload.name)
             return False
         layout = random.SystemRandom().choice(list_dense_layouts(self._file))
