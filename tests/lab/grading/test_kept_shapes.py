@@ -48,7 +48,7 @@ def test_one_axis_alone_keeps_nothing(workshop):
 def test_an_odd_size_is_another_one_nearby():
     chance = random.Random(1)
     for size in (1, 3, 8, 257):
-        drawn = {odd.draw_odd_size(size, chance) for _ in range(200)}
+        drawn = {odd.draw_near_size(size, chance, tile=2, least=3) for _ in range(200)}
         assert size not in drawn
         assert all(other % 2 for other in drawn)
         assert all(abs(other - size) <= input_rules.NEAR_DISTANCE for other in drawn)

@@ -58,7 +58,7 @@ def _keep_sizes(
     others = [axis for axis in axes if axis not in unchanged]
     small = odd.halve_longest(file, base, others, input_rules.ROUND_ELEMENTS)
     small = odd.halve_longest(file, small, unchanged, input_rules.NEAR_ELEMENTS)
-    sizes = {axis: odd.draw_odd_size(small.axes[axis], chance) for axis in others}
+    sizes = {axis: odd.draw_near_size(small.axes[axis], chance, tile=2, least=3) for axis in others}
     return small, odd.halve_longest(file, odd.resize(small, KEPT, sizes), axes, _MOST_ELEMENTS)
 
 

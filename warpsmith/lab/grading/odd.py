@@ -105,13 +105,7 @@ def halve_longest(
     return workload
 
 
-def draw_near_size(size: int, chance: random.Random) -> int:
-    """Return another size, at most `NEAR_DISTANCE` away, that no tile divides."""
-    sizes = range(max(1, size - input_rules.NEAR_DISTANCE), size + input_rules.NEAR_DISTANCE + 1)
-    return chance.choice([other for other in sizes if other != size and other % input_rules.TILE])
-
-
-def draw_odd_size(size: int, chance: random.Random) -> int:
-    """Return another size, at most `NEAR_DISTANCE` away, that no tile of two divides; at least three."""
-    sizes = range(max(3, size - input_rules.NEAR_DISTANCE), size + input_rules.NEAR_DISTANCE + 1)
-    return chance.choice([other for other in sizes if other != size and other % 2])
+def draw_near_size(size: int, chance: random.Random, tile: int = input_rules.TILE, least: int = 1) -> int:
+    """Return another size, at most `NEAR_DISTANCE` away and at least `least`, that no tile of a length divides."""
+    sizes = range(max(least, size - input_rules.NEAR_DISTANCE), size + input_rules.NEAR_DISTANCE + 1)
+    return chance.choice([other for other in sizes if other != size and other % tile])
