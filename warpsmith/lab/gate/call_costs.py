@@ -42,7 +42,7 @@ class CallCosts:
     def find_excess(self, workload: Workload, share: float) -> Excess | None:
         """Return why a call at a guided or far shape or its reference would take much memory or time; else None.
         The reference takes a share of both where it computes sampled rows."""
-        if shapes.take_part(self._file, workload) is None:
+        if shapes.take_part(self._file, workload, input_rules.CALL_PART) is None:
             return None
         if self._device == "cpu":
             needed = input_rules.LIVE_TENSORS * share * guess_largest_bytes(self._file, workload)

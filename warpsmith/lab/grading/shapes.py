@@ -285,11 +285,11 @@ def longest_axis(file: DefinitionFile, workload: Workload) -> str:
     return max(free_axes.drawable_axes(file), key=lambda name: workload.axes[name])
 
 
-def take_part(file: DefinitionFile, workload: Workload, divisor: int = input_rules.CALL_PART) -> Workload | None:
+def take_part(file: DefinitionFile, workload: Workload, divisor: int) -> Workload | None:
     """Return the part of a guided or far workload by which the time of its calls is guessed; None of another one,
     or if its tensors have no such part.
 
-    It is shorter along the longest axis that callers choose.
+    It is shorter by the divisor along the longest axis that callers choose.
     """
     if shape_class(workload) not in (GUIDED, FAR):
         return None
