@@ -9,6 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from warpsmith.core import gate_rules
+from warpsmith.core.arithmetic.comparison import holds, is_comparison
 from warpsmith.core.arithmetic.dtype import DTYPES, is_floating, shorten_dtype_names
 from warpsmith.core.arithmetic.expression import evaluate
 from warpsmith.core.base import Model, Name
@@ -201,6 +202,8 @@ class Definition(Model):
                 evaluate(text, axes)
             for tolerance in self._tolerances():
                 evaluate(tolerance.reduction, axes)
+            if broken := [text for text in self.compared_sizes if not holds(text, axes)]:
+                raise ValueError(f"workload `{workload.name}`: the promise `{broken[0]}` does not hold")
             unknown = sorted(set(workload.scalars) - set(self.scalar_inputs))
             if unknown:
                 raise ValueError(f"workload `{workload.name}`: scalars {unknown} are not inputs")
@@ -302,9 +305,16 @@ class Definition(Model):
         return sum(prod(self.shape(spec, workload)) for spec in specs)
 
     def has_shapes(self, workload: Workload) -> bool:
-        """Return True if no tensor has a size below zero, as that of a filter that is larger than an image."""
-        specs = (*self.tensor_inputs.values(), *self.outputs.values())
-        return all(size >= 0 for spec in specs for size in self.shape(spec, workload))
+        """Return True if no tensor has a size below zero, as that of a filter that is larger than an image, and
+        the comparisons hold that callers promise."""
+        specs, sizes = (*self.tensor_inputs.values(), *self.outputs.values()), self.sizes(workload)
+        is_promised = all(holds(text, sizes) for text in self.compared_sizes)
+        return is_promised and all(size >= 0 for spec in specs for size in self.shape(spec, workload))
+
+    @property
+    def compared_sizes(self) -> tuple[str, ...]:
+        """Promises of callers that are comparisons of sizes and not words."""
+        return tuple(text for text in self.constraints if is_comparison(text, self.axes))
 
     def work(self, workload: Workload) -> Work:
         """Return the least work that any implementation must do in this workload."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from lab_samples import HEAD
 
+from warpsmith.errors import BadDefinition
 from warpsmith.lab.grading import free_axes, odd, shapes
 
 MATRIX = (
@@ -45,11 +46,28 @@ def inputs(workload, generator, device):
         ("columns are even", ["rows"]),
         ("a multiple of 2 columns", ["rows"]),
         ("columns are even, and so is the length of a row", []),
+        ("cols >= 8, rows <= 4 * cols", ["rows", "cols"]),
     ],
 )
 def test_a_promise_binds_the_axes_that_it_names_or_describes(workshop, promise, free):
     text = MATRIX.replace("workloads=", f"constraints=({promise!r},), workloads=")
     assert free_axes.variable_axes(workshop.load("pairs", text)) == free
+
+
+def test_shapes_hold_what_a_promise_compares(workshop):
+    text = MATRIX.replace("workloads=", 'constraints=("9 <= cols <= 4 * rows",), workloads=')
+    file = workshop.load("pairs", text)
+    workloads = shapes.draw_judged_workloads(file, file.definition.workloads, interpreted=False, device="cpu")
+    drawn = [workload for part in workloads for workload in part]
+    assert len(drawn) > 10
+    assert all(9 <= each.axes["cols"] <= 4 * each.axes["rows"] for each in drawn)
+    assert len({each.axes["cols"] for each in drawn}) > 5
+
+
+def test_a_declared_workload_holds_what_a_promise_compares(workshop):
+    text = MATRIX.replace("workloads=", 'constraints=("cols > 100000",), workloads=')
+    with pytest.raises(BadDefinition, match="the promise `cols > 100000` does not hold"):
+        workshop.load("pairs", text)
 
 
 def test_a_promise_about_an_input_called_lengths_binds_no_axis(workshop):

@@ -106,6 +106,17 @@ def test_a_dtype_of_odd_workloads_alone_has_shapes_of_its_own(workshop):
     assert all(w.dtype == judged[0].dtype for w in shapes.draw_class_workloads(file, judged, interpreted=True))
 
 
+def test_a_round_shape_of_another_dtype_fits_short_axes(workshop):
+    text = SQUARE.replace('axes={"n": 1000}', 'axes={"n": 12}').replace(
+        'axes={"n": 5000}', 'axes={"n": 5}, dtype="float16", set="odd"'
+    )
+    file = workshop.load("square", text)
+    for seed in range(10):
+        drawn = shapes.draw_class_workloads(file, file.definition.workloads[:1], seed=seed)
+        other = [w.axes["n"] for w in drawn if w.name.startswith("round-") and w.dtype == "float16"]
+        assert other == [8]
+
+
 def test_some_sizes_are_powers_of_two(workshop):
     file, powers = workshop.load("square", CUBE), set()
     for seed in range(30):

@@ -91,7 +91,7 @@ def _try_axis(file: DefinitionFile, axis: str) -> str:
 def _describe_failure(file: DefinitionFile, workload: Workload, device: str = "cpu") -> str:
     """Return why a workload cannot be judged, empty if it can: the reference computes it within its bound."""
     if not file.definition.has_shapes(workload):
-        return "a tensor has a size below zero"
+        return "a tensor has a size below zero, or a promise does not hold"
     try:
         drawn = Inputs(file, workload, secrets.randbits(62), device).draw()
         truth = correctness.compute_truth(file, workload, drawn)

@@ -35,7 +35,8 @@ def derive_odd_workloads(file: DefinitionFile) -> list[Workload]:
             other = first.model_copy(update={"dtype": dtype, "name": f"{first.name}-{dtype}"[:80]})
             kinds.append(other)
     if file.inputs is None:
-        return [*workloads, *(workload for workload in empty if free_axes.reference_holds(file, workload))]
+        plain = filter(file.definition.has_shapes, workloads)
+        return [*plain, *(workload for workload in empty if free_axes.reference_holds(file, workload))]
     fitting = [free_axes.fit_workload(file, smallest, workload) for workload in (*workloads, *empty)]
     return [workload for workload in fitting if workload]
 

@@ -111,11 +111,8 @@ def draw_class_workloads(
         drawn += list(filter(None, fitting))[: input_rules.SINGLE_ROWS]
     sources = [(kind, chance.sample(judged, len(judged))) for kind in kinds]
     others = [] if interpreted else _other_dtypes(file, judged)
-    sources += [
-        (kind, [other])
-        for other in others
-        for kind in ("edge", "tiny", f"round-{chance.choice(input_rules.ROUND_SIZES)}")
-    ]
+    steps = _list_round_steps(max(longest.values()))
+    sources += [(kind, [other]) for other in others for kind in ("edge", "tiny", f"round-{chance.choice(steps)}")]
     for kind, origins in sources:
         for declared in origins:
             small = odd.scale_down(

@@ -109,9 +109,12 @@ def _computes_with(file: DefinitionFile, name: str, value: int) -> bool:
 
 
 def unbound_axes(definition: Definition) -> list[str]:
-    """Return the axes without a promise in words; none where one is about sizes that it does not name."""
+    """Return the axes without a promise in words; none where one is about sizes that it does not name.
+
+    A promise that compares sizes binds none: a shape at which it does not hold is not drawn.
+    """
     bound: set[str] = set()
-    for promise in definition.constraints:
+    for promise in (each for each in definition.constraints if each not in definition.compared_sizes):
         text = re.sub(rf"\b({'|'.join(map(re.escape, definition.inputs))})\b", "", promise)  # such as `lengths`
         about_sizes = re.search(_SIZE_WORDS, text, re.IGNORECASE)
         names, rest = set(re.findall(r"\w+", promise)) & set(definition.axes), ""

@@ -111,7 +111,8 @@ def _grid_of(
             update={"name": format_sizes(axes), "axes": {**largest.axes, **axes}, "set": "full", "weight": None}
         )
         key = _key(definition, workload)
-        if key not in present and definition.elements(workload) <= definition.elements(largest):
+        is_called = definition.has_shapes(workload)
+        if is_called and key not in present and definition.elements(workload) <= definition.elements(largest):
             grid[key] = workload
     return list(grid.values())
 

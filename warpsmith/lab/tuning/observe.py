@@ -147,10 +147,11 @@ def _fractions(largest: Workload, request: Request) -> list[Workload]:
         return []
     axis = variable[0]
     size = largest.axes[axis]
-    return [
+    fractions = [
         largest.model_copy(
             update={"name": f"{largest.name} / {part}", "axes": {**largest.axes, axis: size // part}}
         )
         for part in _FRACTIONS
         if size // part > 0
     ]
+    return list(filter(request.file.definition.has_shapes, fractions))

@@ -118,7 +118,8 @@ def draw_lengths(
     return {
         length
         for length in lengths - {size}
-        if length < size or (arenas and has_room(arenas, file, rows.shorten(workload, axis, length)))
+        for shorter in [rows.shorten(workload, axis, length)]
+        if (file.definition.has_shapes(shorter) if length < size else arenas and has_room(arenas, file, shorter))
     }
 
 
