@@ -13,15 +13,17 @@ Metric: dram_pct to 93 %; traffic_amplification 1.0.
 
 import ctypes
 import functools
+import typing
 
 import torch
 from cuda.bindings import driver
 from cuda.core import Program, ProgramOptions
 
-THREADS = 512
-"""Threads that compute, besides the warp that fills the ring."""
-VECTORS = 4
-"""16-byte vectors of a thread in a chunk."""
+THREADS, VECTORS = 512, 4
+"""Threads that compute, besides the warp that fills the ring, and 16-byte vectors of a thread in a chunk."""
+FEW_THREADS, MANY_VECTORS, FEW_SLOTS, BLOCKS = 128, 8, 3, 4
+"""The same for rows of one chunk of 16 KB: four blocks of a multiprocessor have a row each, so that their exchanges
+overlap."""
 HELD = 160
 """KB of a row that a block holds at most; a longer row takes a cluster of two, four or eight blocks."""
 KEEP = 0
@@ -137,6 +139,12 @@ __device__ __forceinline__ float power(float x) {  // of two
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
+// The same with subnormal results, which a factor of 1 + 2 z lse may make normal numbers.
+__device__ __forceinline__ float faint_power(float x) {
+  float y;
+  asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
 __device__ __forceinline__ float finite(float top) { return top == NOTHING ? 0.0f : top; }
 
 __device__ __forceinline__ u32 in_shared(const void* at) { return (u32)__cvta_generic_to_shared(at); }
@@ -193,7 +201,7 @@ template <int LANES> __device__ __forceinline__ void join_lanes(float& top, floa
 // A cluster of CLUSTER blocks takes the rows cluster, cluster + clusters, ...; each block has `share` vectors of a
 // row, in `chunks` chunks. Elements before the first and behind the last whole vector belong to the first block.
 template <typename T, int CLUSTER, int THREADS, int VECTORS, int SLOTS, bool KEEP>
-__global__ void __launch_bounds__(THREADS + 32, 1)
+__global__ void __launch_bounds__(THREADS + 32, THREADS < 256 ? 4 : 1)
 ring(const T* __restrict__ logits, const i64* __restrict__ targets, float* __restrict__ loss, T* __restrict__ dlogits,
      float z_loss, int rows, int cols, int share, int chunks) {
   constexpr int N = Vector<T>::N, CHUNK = THREADS * VECTORS, WARPS = THREADS / 32;
@@ -345,7 +353,7 @@ ring(const T* __restrict__ logits, const i64* __restrict__ targets, float* __res
           float x[N];
           Vector<T>::open(raw[i], x);
 #pragma unroll
-          for (int k = 0; k < N; ++k) x[k] = power((x[k] - top) * LOG2E) * factor;
+          for (int k = 0; k < N; ++k) x[k] = faint_power((x[k] - top) * LOG2E) * factor;
           if (v == label_vector) {
 #pragma unroll
             for (int k = 0; k < N; ++k) x[k] -= k == label_in ? 1.0f : 0.0f;
@@ -355,7 +363,7 @@ ring(const T* __restrict__ logits, const i64* __restrict__ targets, float* __res
       }
       if (++slot == SLOTS) slot = 0;
     }
-    if (has_edge) to[edge] = narrow<T>(power((alone - top) * LOG2E) * factor - (edge == target ? 1.0f : 0.0f));
+    if (has_edge) to[edge] = narrow<T>(faint_power((alone - top) * LOG2E) * factor - (edge == target ? 1.0f : 0.0f));
   }
 }
 
@@ -390,7 +398,7 @@ plain(const T* __restrict__ logits, const i64* __restrict__ targets, float* __re
     const float lse = top + logf(sum), factor = (1.0f + 2.0f * z_loss * lse) / sum;
     if (threadIdx.x == 0) loss[row] = lse - wide(from[target]) + z_loss * lse * lse;
     for (int c = threadIdx.x; c < cols; c += 1024)
-      to[c] = narrow<T>(power((wide(from[c]) - top) * LOG2E) * factor - (c == target ? 1.0f : 0.0f));
+      to[c] = narrow<T>(faint_power((wide(from[c]) - top) * LOG2E) * factor - (c == target ? 1.0f : 0.0f));
   }
 }
 """
@@ -408,12 +416,12 @@ def checked(answer: tuple) -> object:
 
 
 @functools.cache
-def compiled(name: str):
+def compiled(name: str, shared: int):
     options = ProgramOptions(arch="sm_90a", std="c++17")
     kernel = Program(SOURCE, "c++", options).compile("cubin", name_expressions=(name,)).get_kernel(name)
-    if name.startswith("ring"):
+    if shared:
         most = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        checked(driver.cuKernelSetAttribute(most, SLOTS * CHUNK, kernel.handle, torch.cuda.current_device()))
+        checked(driver.cuKernelSetAttribute(most, shared, kernel.handle, torch.cuda.current_device()))
     return checked(driver.cuKernelGetFunction(kernel.handle))
 
 
@@ -430,21 +438,38 @@ def launch_of(threads: int, cluster: int, shared: int) -> driver.CUlaunchConfig:
     return config
 
 
+class Plan(typing.NamedTuple):
+    """The kernel, its launch, and the vectors and chunks of a block."""
+
+    name: str
+    threads: int
+    cluster: int
+    shared: int
+    clusters: int
+    """How many run at once."""
+    share: int
+    chunks: int
+
+
 @functools.cache
-def plan(dtype: torch.dtype, cols: int, aligned: bool, device: torch.device) -> tuple[str, int, int, int, int]:
-    """The kernel, its cluster, how many of them run at once, and the vectors and chunks of a block."""
+def plan(dtype: torch.dtype, cols: int, aligned: bool, device: torch.device) -> Plan:
     many = torch.cuda.get_device_properties(device).multi_processor_count
+    keep = "true" if KEEP else "false"
     vectors = cols * dtype.itemsize // 16
+    if aligned and vectors <= FEW_THREADS * MANY_VECTORS:
+        name = f"ring<{TYPES[dtype]}, 1, {FEW_THREADS}, {MANY_VECTORS}, {FEW_SLOTS}, {keep}>"
+        shared = FEW_SLOTS * FEW_THREADS * MANY_VECTORS * 16
+        return Plan(name, FEW_THREADS + 32, 1, shared, BLOCKS * many, vectors, 1)
     for cluster in (1, 2, 4, 8):
         share = -(-vectors // cluster)
         chunks = max(1, -(-share * 16 // CHUNK))
         if aligned and chunks * CHUNK <= min(HELD * 1024, SLOTS * CHUNK):
-            name = f"ring<{TYPES[dtype]}, {cluster}, {THREADS}, {VECTORS}, {SLOTS}, {'true' if KEEP else 'false'}>"
+            name = f"ring<{TYPES[dtype]}, {cluster}, {THREADS}, {VECTORS}, {SLOTS}, {keep}>"
             if cluster > 1:
                 config = launch_of(THREADS + 32, cluster, SLOTS * CHUNK)
-                many = checked(driver.cuOccupancyMaxActiveClusters(compiled(name), config))
-            return name, cluster, many, share, chunks
-    return f"plain<{TYPES[dtype]}>", 1, 2 * many, 0, 0
+                many = checked(driver.cuOccupancyMaxActiveClusters(compiled(name, SLOTS * CHUNK), config))
+            return Plan(name, THREADS + 32, cluster, SLOTS * CHUNK, many, share, chunks)
+    return Plan(f"plain<{TYPES[dtype]}>", 1024, 1, 0, 2 * many, 0, 0)
 
 
 POINTER, INT, FLOAT = ctypes.c_void_p, ctypes.c_int, ctypes.c_float
@@ -455,13 +480,13 @@ def run(logits: torch.Tensor, targets: torch.Tensor, z_loss: float) -> tuple[tor
     loss = torch.empty(rows, dtype=torch.float32, device=logits.device)
     dlogits = torch.empty_like(logits)
     aligned = logits.data_ptr() % 16 == 0 and dlogits.data_ptr() % 16 == 0
-    name, cluster, many, share, chunks = plan(logits.dtype, cols, aligned, logits.device)
-    config = launch_of(THREADS + 32, cluster, SLOTS * CHUNK) if chunks else launch_of(1024, 1, 0)
-    config.gridDimX = cluster * min(rows, many)
+    chosen = plan(logits.dtype, cols, aligned, logits.device)
+    config = launch_of(chosen.threads, chosen.cluster, chosen.shared)
+    config.gridDimX = chosen.cluster * min(rows, chosen.clusters)
     config.hStream = driver.CUstream(torch.cuda.current_stream().cuda_stream)
     arguments = [(one.data_ptr(), POINTER) for one in (logits, targets, loss, dlogits)]
     arguments += [(z_loss, FLOAT), (rows, INT), (cols, INT)]
-    if chunks:
-        arguments += [(share, INT), (chunks, INT)]
-    checked(driver.cuLaunchKernelEx(config, compiled(name), tuple(zip(*arguments, strict=True)), 0))
+    if chosen.chunks:
+        arguments += [(chosen.share, INT), (chosen.chunks, INT)]
+    checked(driver.cuLaunchKernelEx(config, compiled(chosen.name, chosen.shared), tuple(zip(*arguments, strict=True)), 0))
     return loss, dlogits
