@@ -58,7 +58,7 @@ class CallTime(NamedTuple):
     seconds: float
     """Seconds by the grader's clock, including the hand-over; on a GPU by events."""
     busy: float | None = None
-    """Seconds that its process had a core for, which the load of others does not lengthen; None on a GPU."""
+    """Seconds that its process had a core for; waiting for one does not lengthen them. None on a GPU."""
 
 
 class Session(Slots):

@@ -113,3 +113,51 @@ def test_a_core_that_was_had_for_less_than_a_millisecond_tells():
     """Times of a softmax of 9 rows of 16384 that keeps its result, while two programs are busy."""
     fresh, repeated, beside = took(1.165e-3, busy=9.2e-4), took(7.7e-4, busy=4.1e-4), took(1.6e-4, busy=6e-5)
     assert RepeatTimes(fresh, repeated, beside).share < 0.5
+
+
+BESIDE = took(1e-4, busy=5e-5)
+"""An empty message."""
+
+
+def wait_and_use(*busy: float) -> list[CallTime]:
+    """Calls that sleep for 2 ms and have a core for these seconds besides the hand-over."""
+    return [CallTime(2.2e-3, each + 5e-5) for each in busy]
+
+
+def test_one_call_on_a_faster_core_makes_no_kept_result():
+    usual, fast = [5e-4] * 59, [2e-4]
+    assert RepeatTimes(
+        wait_and_use(*usual, *fast), wait_and_use(*usual, *usual[:1]), BESIDE
+    ).share == pytest.approx(1)
+    assert RepeatTimes(
+        wait_and_use(*usual, *usual[:1]), wait_and_use(*usual, *fast), BESIDE
+    ).share == pytest.approx(1)
+
+
+def test_one_call_on_a_faster_core_hides_no_kept_result():
+    fresh, repeated = [1e-3] * 59 + [3e-4], [3e-4] * 60
+    assert RepeatTimes(wait_and_use(*fresh), wait_and_use(*repeated), BESIDE).share == pytest.approx(0.3)
+
+
+def test_a_hand_over_that_load_stretched_hides_no_kept_result():
+    beside = [*BESIDE, *BESIDE, CallTime(5e-3, 4e-3)]
+    assert RepeatTimes(wait_and_use(1e-3), wait_and_use(1e-4), beside).share == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_core_of_two_speeds_makes_no_kept_result(seed):
+    """Half of the calls take 40 % of the time: of the fresh ones a few less, of the repeated ones a few more."""
+    chance = random.Random(seed)
+    fresh, repeated = ([4e-4] * count + [1e-3] * (60 - count) for count in (28, 32))
+    chance.shuffle(fresh)
+    chance.shuffle(repeated)
+    assert RepeatTimes(wait_and_use(*fresh), wait_and_use(*repeated), BESIDE).share >= gate_rules.COMPUTED_SHARE
+
+
+def test_a_kept_result_shows_though_both_calls_sleep():
+    assert RepeatTimes(wait_and_use(5e-4), wait_and_use(1e-4), BESIDE).share == pytest.approx(0.2)
+
+
+def test_a_result_that_is_kept_in_a_few_calls_shows_on_an_idle_machine():
+    repeated = took(1.1e-3, busy=1e-3) * 55 + took(3e-4, busy=2e-4) * 5
+    assert RepeatTimes(took(1.1e-3, busy=1e-3) * 60, repeated, BESIDE).share == pytest.approx(0.2)

@@ -375,8 +375,8 @@ class Probes:
             if share < gate_rules.KEPT_SHARE:
                 raise SideFailed(
                     Status.CACHED_RESULT,
-                    f"a call on the inputs of the call before takes {share:.0%} of a fresh one's time, "
-                    "the fastest of each: its result is kept",
+                    f"a call on the inputs of the call before takes {share:.0%} of a fresh one's time: "
+                    "its result is kept",
                     SOLUTION,
                 )
             texts.append(f"a repeated call takes {share:.0%} of a fresh one at {workload.name}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from dataclasses import dataclass, field
 
 from warpsmith.core import gate_rules
@@ -15,9 +16,14 @@ InputNames = tuple[str, ...]
 class RepeatTimes:
     """Times of calls on fresh inputs, of calls on repeated ones, and of empty messages.
 
-    The minimum of each series counts, because load only adds time. The minimum hand-over is subtracted, not the
-    adjacent one: load may have stretched that one, and a call would then seem to take nothing. If every repeated
-    call was stretched, a kept result would look computed. So the time that the process had a core for counts too.
+    By the grader's clock the minimum of each series counts, because load only adds time. The minimum hand-over is
+    subtracted, not the adjacent one: load may have stretched that one, and a call would then seem to take nothing.
+
+    If load stretched every repeated call, a kept result would look computed. So the time that the process had a
+    core for counts too, even where a call mostly waits: else a candidate would keep results and sleep. That time
+    knows no least value: a call is done in half of it while nothing else shares its core's units and caches, and
+    one such call would decide a minimum. So each repeated call is compared with the fresh one next to it, and the
+    median of these shares counts. Where nothing is kept, a share is as often too large as too small.
     """
 
     fresh: list[CallTime] = field(default_factory=list)
@@ -30,11 +36,20 @@ class RepeatTimes:
     @property
     def share(self) -> float:
         """Time of a repeated call over that of a fresh one, by the clock that shows the larger difference."""
-        series = (self.fresh, self.repeated, self.hand_overs)
-        seconds = [min(time.seconds for time in times) for times in series]
-        busy = [min(time.busy or 0.0 for time in times) for times in series]
-        busy_counts = busy[0] - busy[2] >= gate_rules.BUSY_CLOCK_SECONDS
-        return min(_share(*seconds), _share(*busy)) if busy_counts else _share(*seconds)
+        fresh, repeated, hand_over = (
+            min(time.seconds for time in times) for times in (self.fresh, self.repeated, self.hand_overs)
+        )
+        return min(_share(fresh, repeated, hand_over), self._busy_share())
+
+    def _busy_share(self) -> float:
+        """Return the median share of the time that the process had a core for; infinity if that was too short."""
+        fresh, repeated, hand_overs = (
+            [time.busy or 0.0 for time in times] for times in (self.fresh, self.repeated, self.hand_overs)
+        )
+        hand_over = statistics.median(hand_overs)
+        if statistics.median(fresh) - hand_over < gate_rules.BUSY_CLOCK_SECONDS:
+            return float("inf")
+        return statistics.median(_share(*pair, hand_over) for pair in zip(fresh, repeated, strict=True))
 
     def conclusive(self, looks: int) -> bool:
         """Return True if this number of looks is enough."""
