@@ -11,11 +11,11 @@ from __future__ import annotations
 import random
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import gcd, prod
 
 from warpsmith.core.arithmetic.dtype import is_floating
-from warpsmith.core.definition import Workload
+from warpsmith.core.definition import SHAPE_CLASSES, Workload
 from warpsmith.lab.grading import free_axes, odd, rows
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
@@ -41,11 +41,6 @@ KEPT = "kept"
 
 FAR = "far"
 """Class of the shapes that are far beyond the judged ones along one axis."""
-
-_NEAR_AND_SMALL = ("near", "edge", "tiny", "skewed", "square", "round", "ragged", KEPT)
-
-CLASSES = (*_NEAR_AND_SMALL, "long", "middle", "larger", FAR, GUIDED)
-"""Classes of drawn shapes; the names of their workloads begin with them."""
 
 
 def draw_judged_workloads(
@@ -277,23 +272,31 @@ def draw_middle_workload(
     return None
 
 
-def longest_axis(file: DefinitionFile, workload: Workload) -> str:
-    """Return the longest axis that callers choose; there is one."""
-    return max(free_axes.drawable_axes(file), key=lambda name: workload.axes[name])
+def shorten_longest_axis(
+    file: DefinitionFile, workload: Workload, length: Callable[[int], int]
+) -> tuple[str, Workload] | None:
+    """Return the longest axis that callers choose and that may have that length instead, with the workload that
+    does; None if no axis may: a promise such as `least <= context` may forbid it, and an axis that is no size of a
+    tensor shortens nothing."""
+    definition = file.definition
+    for axis in sorted(free_axes.drawable_axes(file), key=lambda name: -workload.axes[name]):
+        part = rows.shorten(workload, axis, length(workload.axes[axis]))
+        is_part = definition.has_shapes(part) and definition.elements(part) != definition.elements(workload)
+        if part.axes[axis] and is_part:
+            return axis, part
+    return None
 
 
 def take_part(file: DefinitionFile, workload: Workload, divisor: int) -> Workload | None:
     """Return the part of a guided or far workload by which the time of its calls is guessed; None of another one,
     or if its tensors have no such part.
 
-    It is shorter by the divisor along the longest axis that callers choose.
+    It is shorter by the divisor along the longest axis that may be.
     """
     if shape_class(workload) not in (GUIDED, FAR):
         return None
-    axis = longest_axis(file, workload)
-    length = workload.axes[axis] // divisor
-    part = rows.shorten(workload, axis, length)
-    return part if length and file.definition.has_shapes(part) else None
+    shortened = shorten_longest_axis(file, workload, lambda length: length // divisor)
+    return shortened[1] if shortened else None
 
 
 def lengthen_beyond(file: DefinitionFile, workload: Workload, axis: str, limit: int) -> Workload:
@@ -308,7 +311,7 @@ def lengthen_beyond(file: DefinitionFile, workload: Workload, axis: str, limit: 
 
 def shape_class(workload: Workload) -> str:
     """Return the class of a drawn workload by its name, and `declared` for any other."""
-    return next((kind for kind in CLASSES if workload.name.startswith(f"{kind}-")), "declared")
+    return next((kind for kind in SHAPE_CLASSES if workload.name.startswith(f"{kind}-")), "declared")
 
 
 def _free_axes(file: DefinitionFile) -> list[str]:
