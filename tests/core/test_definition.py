@@ -138,6 +138,7 @@ def test_one_tolerance_for_all_or_one_by_output():
     ("changes", "told"),
     [
         ({"workloads": [workload(), workload()]}, "share a name"),
+        ({"workloads": [workload(name="long-context")]}, "begin with `long-`; rename it"),
         ({"workloads": [workload(set="full")]}, "no workload has the set `representative`"),
         ({"workloads": []}, "no workload has the set `representative`"),
         ({"outputs": {}}, "no outputs"),

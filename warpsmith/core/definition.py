@@ -18,6 +18,12 @@ WorkloadSet = Literal["representative", "full", "odd"]
 """`representative` is judged in every round, `full` at the baseline and at the end, `odd` only for correctness."""
 
 
+SHAPE_CLASSES = (
+    "near", "edge", "tiny", "skewed", "square", "round", "ragged", "kept", "long", "middle", "larger", "far",
+    "guided",
+)  # fmt: skip
+"""Classes of the shapes that the lab draws. The names of their workloads begin with them, and no declared ones."""
+
 DEPENDENT_INTEGERS = ("offsets", "distinct")
 """Distributions of integers whose values fit each other: cut points that ascend, and ids that differ."""
 
@@ -180,6 +186,9 @@ class Definition(Model):
         names = [workload.name for workload in self.workloads]
         if len(set(names)) != len(names):
             raise ValueError("two workloads share a name")
+        if own := [name for name in names if name.split("-")[0] in SHAPE_CLASSES and "-" in name]:
+            start = own[0].split("-")[0]
+            raise ValueError(f"workload `{own[0]}`: shapes that the lab draws begin with `{start}-`; rename it")
         if not any(workload.set == "representative" for workload in self.workloads):
             raise ValueError("no workload has the set `representative`")
         if not self.outputs:

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from warpsmith.core import gate_rules
-from warpsmith.core.definition import Definition, Workload
+from warpsmith.core.definition import SHAPE_CLASSES, Definition, Workload
 from warpsmith.core.evaluation import BEST, UnseenShapes
 from warpsmith.core.trust import Check
 from warpsmith.lab.grading import free_axes, guided_shapes, kept_shapes, shapes
@@ -36,7 +36,7 @@ def choose_timed(definition: Definition, drawn: Sequence[Workload], device: str)
     """Return a shape of each class at random, of those that are small enough to be timed quickly; none at a number
     of the source, or with sizes that are kept."""
     most, chosen = gate_rules.UNSEEN_ELEMENTS[device], []
-    for kind in (kind for kind in shapes.CLASSES if kind not in (shapes.GUIDED, shapes.KEPT)):
+    for kind in (kind for kind in SHAPE_CLASSES if kind not in (shapes.GUIDED, shapes.KEPT)):
         fitting = [w for w in drawn if shapes.shape_class(w) == kind and 0 < definition.elements(w) <= most]
         chosen += random.SystemRandom().sample(fitting, min(len(fitting), 1))
     return chosen
@@ -56,7 +56,7 @@ def summarize_unseen(
         SideFailed: a side fails, or a timed output is wrong.
     """
     classes = []
-    for kind in shapes.CLASSES:
+    for kind in SHAPE_CLASSES:
         members = [workload for workload in right if shapes.shape_class(workload) == kind]
         chosen = next((w for w in timed if w in members), None) if open_session else None
         speedup = _time_speedup(open_session, chosen) if open_session and chosen else None

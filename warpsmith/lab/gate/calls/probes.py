@@ -131,18 +131,19 @@ class Probes:
         """Edit inputs in place at odd sizes that no candidate can predict, such as a single row."""
         chance = random.SystemRandom()
         fitting = [w for w in self._checked if self._definition.elements(w) and w is not self.workload]
-        chosen = chance.sample(fitting, min(len(fitting), 1 if self._interpreted else gate_rules.EDITED_SIZES))
-        for workload in chosen:
+        most, names = 1 if self._interpreted else gate_rules.EDITED_SIZES, []
+        for workload in chance.sample(fitting, min(len(fitting), most)):
             session = self._open(workload)
             session.fill_inputs()
             drawn = session.drawn[0]
             edited = [name for name, tensor in drawn.items() if tensor.numel()]
             if edited and session.grade_reference().status is Status.PASSED:
+                names.append(workload.name)
                 edits.require_pass(session.call_and_grade(SOLUTION), Status.INCORRECT_NUMERICAL, "before any edit")
                 edits.require_fresh_result(session, drawn, chance.choice(edited))
                 edits.require_fresh_results(session, drawn, edits.draw_edits(session, drawn))
-        if chosen:
-            self._add_check("edits at odd sizes", f"some at {', '.join(workload.name for workload in chosen)}")
+        if names:
+            self._add_check("edits at odd sizes", f"some at {', '.join(names)}")
 
     def _edit_at_timed_sizes(self) -> None:
         """Edit inputs in place at timed sizes that no candidate can predict; train the weights at one of them."""

@@ -72,17 +72,20 @@ class SpecialNumbers:
 
     def _grade_planted(self, workload: Workload, chance: random.Random) -> tuple[Session, Grade] | None:
         """Return the grade of a call on inputs with elements equal to its numbers; None where no input may hold
-        them, or a result is infinite beside them."""
+        them, a result is infinite beside them, or the reference does not take the rounded numbers."""
         session = self._open_session(workload)
         for _ in range(gate_rules.DRAW_TRIES):
-            session.fill_inputs(slots=1)
-            drawn = session.drawn[0]
-            planted = planted_values.plant_scalars(self._file, workload, drawn, session.inputs, chance)
-            if not planted:
-                return None
-            session.write_inputs(0, {**drawn, **planted})
-            session.correlated = True
-            if not session.truth(0).is_finite or session.grade_reference().status is not Status.PASSED:
+            try:
+                session.fill_inputs(slots=1)
+                drawn = session.drawn[0]
+                planted = planted_values.plant_scalars(self._file, workload, drawn, session.inputs, chance)
+                if not planted:
+                    return None
+                session.write_inputs(0, {**drawn, **planted})
+                session.correlated = True
+                if not session.truth(0).is_finite or session.grade_reference().status is not Status.PASSED:
+                    return None
+            except BadDefinition:
                 return None
             grade = session.call_and_grade(SOLUTION)
             if not grade.near_miss:

@@ -47,6 +47,7 @@ def call_beside_unwritten(
         session.fill_inputs(_DISTRIBUTION, slots=1)
         planted = plant_unwritten(file, workload, session.drawn[0], session.inputs.draw(_DISTRIBUTION))
         if planted is None or session.grade_reference().status is not Status.PASSED:
+            grade = None  # a near miss is not drawn again here, so it says nothing
             continue
         session.write_unread(0, planted)
         grade = session.call_and_grade(SOLUTION)
