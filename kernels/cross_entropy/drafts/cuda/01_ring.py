@@ -345,7 +345,6 @@ ring(const T* __restrict__ logits, const i64* __restrict__ targets, float* __res
 #pragma unroll
       for (int i = 0; i < VECTORS; ++i)
         if (at + i * THREADS < end) raw[i] = own[i * THREADS];
-      arrive(empty + 8 * slot);
 #pragma unroll
       for (int i = 0; i < VECTORS; ++i) {
         const int v = at + i * THREADS;
@@ -361,6 +360,7 @@ ring(const T* __restrict__ logits, const i64* __restrict__ targets, float* __res
           store<KEEP>(to + head + (i64)v * N, Vector<T>::close(x));
         }
       }
+      arrive(empty + 8 * slot);  // all that was read has been used, so the next copy may come
       if (++slot == SLOTS) slot = 0;
     }
     if (has_edge) to[edge] = narrow<T>(faint_power((alone - top) * LOG2E) * factor - (edge == target ? 1.0f : 0.0f));
