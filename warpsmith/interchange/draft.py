@@ -42,12 +42,12 @@ def magnitude(@PARAMETERS@):
         if not isinstance(value, torch.Tensor) or not value.is_floating_point():
             return value
         generator = torch.Generator(value.device).manual_seed(seed)
-        signs = 2 * torch.randint(2, value.shape, generator=generator, device=value.device) - 1
-        return value + value.nan_to_num(posinf=0.0, neginf=0.0) * step * signs
+        shares = 2 * torch.rand(value.shape, generator=generator, device=value.device) - 1  # no two elements alike
+        return value + value.nan_to_num(posinf=0.0, neginf=0.0) * step * shares * 3**0.5
 
     def slopes(step):
-        """Return how far results move, as a share of the step: in one direction, back, and in another one."""
-        others = [results([moved(value, *way) for value in values]) for way in ((step, 0), (-step, 0), (step, 1))]
+        """Return how far results move, as a share of the step, in three directions."""
+        others = [results([moved(value, *way) for value in values]) for way in ((step, 0), (-step, 1), (step, 2))]
         shares = []
         for i, r in enumerate(exact):
             changes = [((other[i] - r) / step).nan_to_num(posinf=0.0, neginf=0.0) for other in others]
