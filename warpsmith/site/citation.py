@@ -24,6 +24,9 @@ SHIPPED = "shipped"
 RECORD_FOLDERS = ("benchmarks/records", ".warpsmith/verdicts", ".warpsmith/redteam", ".warpsmith/aa")
 """Folders below a project's root that hold records, beside its devlog and its knowledge."""
 
+_DIGITS = 12
+"""Digits of a hash that a figure shows: whole ones were a twentieth of a site, and `site.json` has them."""
+
 
 @dataclass(frozen=True)
 class Citation:
@@ -32,7 +35,7 @@ class Citation:
     path: str
     """Path of the record, relative to its project."""
     sha256: str
-    """Hash of the record's file."""
+    """First digits of the hash of the record's file."""
     copy: str
     """Path of the record's copy in the site."""
 
@@ -135,7 +138,7 @@ class Archive:
             name = path.relative_to(root).as_posix()
             copy = f"{folder}/{name}"
             self.contents[copy] = data
-            self._citations[path] = Citation(name, hashlib.sha256(data).hexdigest(), copy)
+            self._citations[path] = Citation(name, hashlib.sha256(data).hexdigest()[:_DIGITS], copy)
         return self._citations[path]
 
     def find(self, name: str) -> Citation | None:
