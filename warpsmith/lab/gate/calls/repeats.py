@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from dataclasses import dataclass, field
 
@@ -22,8 +23,10 @@ class RepeatTimes:
     If load stretched every repeated call, a kept result would look computed. So the time that the process had a
     core for counts too, even where a call mostly waits: else a candidate would keep results and sleep. That time
     knows no least value: a call is done in half of it while nothing else shares its core's units and caches, and
-    one such call would decide a minimum. So each repeated call is compared with the fresh one next to it, and the
-    median of these shares counts. Where nothing is kept, a share is as often too large as too small.
+    one such call would decide a minimum. So each repeated call is compared with the fresh one next to it. Where
+    nothing is kept, such a share is as often too large as too small. So the geometric mean of the lower quartile
+    and the upper one counts: a result that is kept in a third of the calls makes it small, but no median. The
+    upper one counts up to 1, else a candidate would waste time in some of the repeated calls.
     """
 
     fresh: list[CallTime] = field(default_factory=list)
@@ -42,14 +45,16 @@ class RepeatTimes:
         return min(_share(fresh, repeated, hand_over), self._busy_share())
 
     def _busy_share(self) -> float:
-        """Return the median share of the time that the process had a core for; infinity if that was too short."""
+        """Return the share of the time that the process had a core for; infinity if that was too short."""
         fresh, repeated, hand_overs = (
             [time.busy or 0.0 for time in times] for times in (self.fresh, self.repeated, self.hand_overs)
         )
         hand_over = statistics.median(hand_overs)
         if statistics.median(fresh) - hand_over < gate_rules.BUSY_CLOCK_SECONDS:
             return float("inf")
-        return statistics.median(_share(*pair, hand_over) for pair in zip(fresh, repeated, strict=True))
+        shares = sorted(_share(*pair, hand_over) for pair in zip(fresh, repeated, strict=True))
+        quarter = (len(shares) - 1) // 4
+        return math.sqrt(shares[quarter] * min(shares[-1 - quarter], 1.0))
 
     def conclusive(self, looks: int) -> bool:
         """Return True if this number of looks is enough."""
