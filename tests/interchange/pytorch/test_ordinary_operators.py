@@ -152,7 +152,10 @@ def test_the_reference_holds_its_own_bound_at_every_small_size(imported, name):
 
 @pytest.mark.parametrize("name", ["conv_bias_relu", "embedding_bag"])
 def test_sums_that_drift_leave_their_reference_room_for_other_inputs(imported, name):
-    """Their partial sums grow larger than the results, so a proof at the usual slack refused some imports."""
+    """Their partial sums may grow larger than the results: then a proof at the usual slack refused some imports.
+
+    How a convolution adds depends on the processor, so only the serial sum has its slack known.
+    """
     file, worst = imported[name], 0.0
     for seed in range(10, 30):
         for workload in file.definition.select("odd", "representative"):
@@ -160,8 +163,9 @@ def test_sums_that_drift_leave_their_reference_room_for_other_inputs(imported, n
             truth = compute_truth(file, workload, values)
             worst = max(worst, grade_reference(file, workload, values, truth).worst)
     assert 0.1 < worst < 0.8
-    assert file.definition.tolerance_of("out").slack == 4
-    assert "slack 4: the reference came to 0." in file.path.read_text()
+    slack = file.definition.tolerance_of("out").slack
+    assert slack in {2, 4} if name == "conv_bias_relu" else slack == 4
+    assert ("slack 4: the reference came to 0." in file.path.read_text()) == (slack == 4)
 
 
 def test_a_loss_over_half_of_the_rows_fails(imported):
