@@ -97,6 +97,40 @@ def test_wide_and_few_results_say_nothing(value: torch.Tensor) -> None:
     assert describe(truncate(value[:8], "float16"), value[:8], "float16") == ""
 
 
+@pytest.mark.parametrize("dtype", KINDS)
+def test_results_that_are_rounded_away_from_zero_are_described(value: torch.Tensor, dtype: str) -> None:
+    output = value.to(getattr(torch, dtype))
+    width = {1: torch.uint8, 2: torch.int16}[output.itemsize]
+    away = torch.where(output.double().abs() < value.double().abs(), output.view(width) + 1, output.view(width))
+    output[:, ::2] = away.view(output.dtype)[:, ::2]
+    assert "y is rounded away from zero" in describe(output, value, dtype)
+
+
+@pytest.mark.parametrize("shape", [(100,), (256, 1), (128, 4)])
+def test_rows_of_few_results(shape: tuple[int, ...]) -> None:
+    for seed in range(50):
+        generator = torch.Generator().manual_seed(seed)
+        value = torch.randn(shape, generator=generator)
+        assert describe(value.bfloat16(), value, "bfloat16") == ""
+        assert "rounded toward zero" in describe(truncate(value, "bfloat16"), value, "bfloat16")
+        factor = 1 + torch.rand(shape[0], generator=generator).view(-1, *[1] * (len(shape) - 1))
+        off = (value * factor.bfloat16().float()).bfloat16()
+        assert describe(off, value.double() * factor.double(), "bfloat16") == ""
+        noisy = (value * (1 + 0.01 * torch.randn(shape, generator=generator))).bfloat16()
+        assert describe(noisy, value, "bfloat16") == ""
+
+
+def test_a_value_that_many_short_rows_have_counts_once() -> None:
+    few = torch.rand(8, generator=torch.Generator().manual_seed(1)).repeat(64)
+    assert describe(truncate(few, "bfloat16"), few, "bfloat16") == ""
+
+
+@pytest.mark.parametrize("count", [0, 1, 63])
+def test_fewer_short_rows_say_nothing(count: int) -> None:
+    value = torch.randn(count, generator=torch.Generator().manual_seed(1))
+    assert describe(truncate(value, "bfloat16"), value, "bfloat16") == ""
+
+
 def test_a_scale_that_is_off_moves_all_rows_of_eight_bits(value: torch.Tensor) -> None:
     assert "y is rounded away from zero" in describe(
         (value * 1.04).to(torch.float8_e4m3fn), value, "float8_e4m3fn"

@@ -80,23 +80,37 @@ def describe_truncation(
         if not dtype.unit_roundoff or dtype.bytes > _NARROW_BYTES:
             continue
         for direction, means in _mean_errors(outputs[name], expected[name], dtype):
-            low, middle, high = means.quantile(means.new_tensor([0.25, 0.5, 0.75])).tolist()
-            shrinks = direction != "away from zero" or dtype.bytes == 1  # which no honest factor moves so far
-            if shrinks and middle > gate_rules.TRUNCATION_ULPS and low > 0 and high > 0:
+            if _err_alike(means):
                 return (
-                    f"{name} is rounded {direction}: the mean error of half of its rows is {middle:.2f} units in "
-                    "the last place or more; round to the nearest number"
+                    f"{name} is rounded {direction}: the mean error of half of its rows is "
+                    f"{float(means.median()):.2f} units in the last place or more; round to the nearest number"
+                )
+        for direction, means in _mean_errors_of_short_rows(outputs[name], expected[name], dtype):
+            if _is_far_from_zero(means):
+                return (
+                    f"{name} is rounded {direction}: the mean error of its rows is {float(means.mean()):.2f} units "
+                    "in the last place; round to the nearest number"
                 )
     return ""
+
+
+def _err_alike(means: torch.Tensor) -> bool:
+    """Return True if the errors of most rows point in a direction; factors that rows are rounded by do not."""
+    low, middle, high = means.quantile(means.new_tensor([0.25, 0.5, 0.75])).tolist()
+    return middle > gate_rules.TRUNCATION_ULPS and low > 0 and high > 0
+
+
+def _is_far_from_zero(means: torch.Tensor) -> bool:
+    """Return True if the mean of rows' errors is no scatter: rows of few results err either way by themselves."""
+    mean, deviation = float(means.mean()), float(means.std()) / len(means) ** 0.5
+    return mean > gate_rules.TRUNCATION_ULPS and mean > gate_rules.TRUNCATION_DEVIATIONS * deviation
 
 
 def _mean_errors(output: torch.Tensor, expected: torch.Tensor, dtype: DType) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield each direction with the mean errors of rows in it, in units in the last place.
 
-    An error is the distance from the number that is nearest to the reference: where the results of a row are
-    nearly the same, right ones lie all above the reference, or all below it. Rows are those of the output if it
-    has enough of them, else pieces of it; a small output has none. A value that a row has many times counts once
-    there: ties are rounded alike, and in all rows.
+    Rows are those of the output if it has enough of them, else pieces of it; a small output has none. A value that
+    a row has many times counts once there: ties are rounded alike, and in all rows.
     """
     value, result = (tensor.flatten()[: input_rules.NEAR_ELEMENTS] for tensor in (expected, output))
     width = expected.shape[-1] if expected.ndim > 1 else 0
@@ -104,16 +118,57 @@ def _mean_errors(output: torch.Tensor, expected: torch.Tensor, dtype: DType) -> 
         width = gate_rules.TRUNCATION_PIECE
     rows = value.numel() // width
     value, result = (tensor[: rows * width].view(rows, width) for tensor in (value, result))
-    nearest = value.to(output.dtype).double()
-    counted = nearest.isfinite() & (value.abs() * dtype.unit_roundoff > dtype.smallest_subnormal)
-    errors = (result.double() - nearest) / number_spacing(value, dtype)
+    errors, counted = _count_errors(value, result, dtype, is_first=_mark_first(value))
+    yield from _by_direction(value, errors, counted, gate_rules.TRUNCATION_VALUES, gate_rules.TRUNCATION_ROWS)
+
+
+def _mean_errors_of_short_rows(
+    output: torch.Tensor, expected: torch.Tensor, dtype: DType
+) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield each direction with the mean errors of short rows in it, in units in the last place, such as those of
+    one result each; none for an output of which `_mean_errors` tells enough.
+
+    A value that an output has many times counts once.
+    """
+    width = expected.shape[-1] if expected.ndim > 1 else 1
+    most = gate_rules.TRUNCATION_ROWS * gate_rules.TRUNCATION_PIECE
+    if not 0 < width < gate_rules.TRUNCATION_VALUES or expected.numel() >= most:
+        return
+    value, result = (tensor.reshape(-1, width) for tensor in (expected, output))
+    is_first = _mark_first(value.reshape(1, -1)).view_as(value)
+    errors, counted = _count_errors(value, result, dtype, is_first=is_first)
+    yield from _by_direction(value, errors, counted, 1, gate_rules.TRUNCATION_SHORT_ROWS)
+
+
+def _mark_first(value: torch.Tensor) -> torch.Tensor:
+    """Mark one of the elements of each row that are equal."""
     order = value.argsort(-1)
-    value, errors, counted = (tensor.gather(-1, order) for tensor in (value, errors, counted))
-    counted[:, 1:] &= value[:, 1:] != value[:, :-1]
-    errors = errors.nan_to_num().masked_fill_(~counted, 0.0)
+    ordered = value.gather(-1, order)
+    is_first = ordered[:, 1:] != ordered[:, :-1]
+    return is_first.new_ones(value.shape).scatter_(-1, order[:, 1:], is_first)
+
+
+def _count_errors(
+    value: torch.Tensor, result: torch.Tensor, dtype: DType, *, is_first: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return errors in units in the last place, 0 where none counts, and which of them count.
+
+    An error is the distance from the number that is nearest to the reference: where the results of a row are
+    nearly the same, right ones lie all above the reference, or all below it.
+    """
+    nearest = value.to(result.dtype).double()
+    counted = nearest.isfinite() & (value.abs() * dtype.unit_roundoff > dtype.smallest_subnormal) & is_first
+    errors = (result.double() - nearest) / number_spacing(value, dtype)
+    return errors.nan_to_num().masked_fill_(~counted, 0.0), counted
+
+
+def _by_direction(
+    value: torch.Tensor, errors: torch.Tensor, counted: torch.Tensor, least_values: int, least_rows: int
+) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield each direction with the mean errors of the rows in which enough count; none with too few rows."""
     counts = counted.sum(-1)
-    telling = counts >= gate_rules.TRUNCATION_VALUES
-    if int(telling.sum()) < gate_rules.TRUNCATION_ROWS:
+    telling = counts >= least_values
+    if int(telling.sum()) < least_rows:
         return
     upward = errors.sum(-1)[telling] / counts[telling]
     outward = (errors * value.nan_to_num().sign()).sum(-1)[telling] / counts[telling]
