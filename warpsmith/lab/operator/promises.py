@@ -22,6 +22,9 @@ _OR = r"(or|may be|can be)(\W+(is|are|equal|equals|to|the|be))*"
 _BEGINS, _ENDS = r"\b(begin|start|first)", r"\b(ends?|last|up to|total|cumulative|inclusive|prefix|sums?)\b"
 """Patterns of what a description says of cut points that are beginnings, and of those that end at the total."""
 
+_NUMBERS = r"\b(nan|finite)\b"
+"""Pattern of what a promise says of numbers that are not finite."""
+
 _SIZE_NOUNS = r"\b(sizes?|shapes?|dimensions?|ax[ie]s|lengths?)\b"
 _SIZE_WORDS = rf"{_SIZE_NOUNS}|\b(multiples?|divisible|divides?|even|odd)\b"
 """Words by which a promise is about sizes, whichever it names."""
@@ -30,6 +33,11 @@ _SIZE_WORDS = rf"{_SIZE_NOUNS}|\b(multiples?|divisible|divides?|even|odd)\b"
 def is_promised(definition: Definition, name: str) -> bool:
     """Return True if a promise in words names an input."""
     return any(re.search(rf"\b{name}\b", promise) for promise in definition.constraints)
+
+
+def mentions_finite(definition: Definition) -> bool:
+    """Return True if a promise is about finite numbers, or about NaN."""
+    return any(re.search(_NUMBERS, promise, re.IGNORECASE) for promise in definition.constraints)
 
 
 def find_near_mean(definition: Definition, workload: Workload) -> list[str]:

@@ -97,17 +97,36 @@ def test_a_batch_is_not_longer_where_callers_may_not_choose_it(workshop, file, a
 
 
 @needs_compiler
-@pytest.mark.parametrize(("promise", "comes"), [("", True), ("x is small", False)])
-def test_one_neighbor_holds_the_largest_numbers(seat, workshop, monkeypatch, promise, comes):
+@pytest.mark.parametrize(("promise", "numbers"), [
+    ("", {"largest", "nan", "inf"}), ("x is small", {"drawn"}), ("all numbers are finite", {"largest"}),
+])  # fmt: skip
+def test_a_neighbor_holds_unusual_numbers(seat, workshop, monkeypatch, promise, numbers):
     monkeypatch.setattr(input_rules, "LARGEST_NEIGHBOR", 1)
     text = ROWS.replace("flops=", f'constraints=("{promise}",), flops=') if promise else ROWS
-    found = seat(workshop.load("rows", text), rows_kernel("false"))
-    batch = found.session(found.file.definition.workloads[0])
-    for _ in range(5):
-        drawn = batches.draw_neighbors(batch, "rows", [0, 2])["x"]
-        assert [float(row.abs().min()) == torch.finfo(row.dtype).max for row in drawn] == [False, comes, False]
-        whole = batches.draw_neighbors(batch, "rows", [0, 1, 2])["x"]
-        assert float(whole.abs().max()) < torch.finfo(whole.dtype).max
+    batch = seat_session(seat, workshop.load("rows", text))
+    assert {name_number(batches.draw_neighbors(batch, "rows", [0, 2])["x"]) for _ in range(60)} == numbers
+    assert name_number(batches.draw_neighbors(batch, "rows", [0, 1, 2])["x"]) == "drawn"
+
+
+@needs_compiler
+def test_no_neighbor_is_nan_where_that_changes_the_other_rows(seat, workshop, monkeypatch):
+    monkeypatch.setattr(input_rules, "LARGEST_NEIGHBOR", 1)
+    text = ROWS.replace("    return x / 3\n", "    return x / 3 + 0 * (x / 1e30).sum()\n")
+    batch = seat_session(seat, workshop.load("rows", text))
+    assert {name_number(batches.draw_neighbors(batch, "rows", [0, 2])["x"]) for _ in range(60)} == {"largest"}
+
+
+def seat_session(seat, file):
+    """Open a session of the workload with three rows."""
+    return seat(file, rows_kernel("false")).session(file.definition.workloads[0])
+
+
+def name_number(x):
+    """Name what the second of three rows holds; the others hold what was drawn."""
+    largest = torch.finfo(x.dtype).max
+    assert float(x[::2].abs().max()) < largest
+    names = {"nan": x[1].isnan(), "inf": x[1].isinf(), "largest": x[1] == largest}
+    return next((name for name, marks in names.items() if bool(marks.all())), "drawn")
 
 
 @needs_compiler

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection
-from math import nan
+from math import inf, nan
 from typing import TYPE_CHECKING
 
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Status
+from warpsmith.errors import BadDefinition
 from warpsmith.lab.gate.calls.other_values import fill_other_values
-from warpsmith.lab.grading import correctness, free_axes, rows
+from warpsmith.lab.grading import correctness, free_axes, reference_calls, rows
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.distributions import MIXED_ROWS, REPLACEABLE
-from warpsmith.lab.operator.promises import is_promised
+from warpsmith.lab.operator.promises import is_promised, mentions_finite
 from warpsmith.lab.timing.arenas import Arenas, has_room
 from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.workers.side import SideFailed
@@ -63,29 +64,55 @@ def check_batches(
 
 
 def draw_neighbors(batch: Session, axis: str, places: Collection[int]) -> dict[str, torch.Tensor]:
-    """Draw the inputs of a batch; by chance one row, at none of some places, holds the largest numbers, or NaN if
-    a workload of the definition has it.
+    """Draw the inputs of a batch; by chance one row, at none of some places, holds the largest numbers, NaN or
+    infinities. It holds these two where the reference of the rows at the places does not change.
 
     Inputs that a promise in words names, or whose range is declared, keep what was drawn.
     """
-    import torch
-
     chance, definition = random.SystemRandom(), batch.file.definition
     adversarial = batch.inputs.adversarial_distributions
     batch.fill_inputs(chance.choice((None, MIXED_ROWS)) if adversarial else None, slots=1)
-    drawn = dict(batch.drawn[0])
     free = sorted(set(range(definition.sizes(batch.workload)[axis])).difference(places))
     if not (free and adversarial and chance.random() < input_rules.LARGEST_NEIGHBOR):
-        return drawn
-    row, has_nan = chance.choice(free), any(each.distribution == "nonfinite" for each in definition.workloads)
+        return dict(batch.drawn[0])
+    row, broken = chance.choice(free), chance.choice((None, nan, inf))
+    if broken is not None and not mentions_finite(definition):
+        spoiled = _fill_row(batch, axis, row, broken)
+        if _keeps_rows(batch, spoiled, axis, places):
+            return spoiled
+    return _fill_row(batch, axis, row, None)
+
+
+def _fill_row(batch: Session, axis: str, row: int, number: float | None) -> dict[str, torch.Tensor]:
+    """Return the inputs of a batch with a number in one row; by default the largest one of each type."""
+    import torch
+
+    drawn, definition = dict(batch.drawn[0]), batch.file.definition
     for name, spec in definition.tensor_inputs.items():
         bounded = is_promised(definition, name) or spec.distribution not in REPLACEABLE
-        bounded = bounded or not drawn[name].is_floating_point()
-        if axis in spec.shape and not bounded:
+        if axis in spec.shape and drawn[name].is_floating_point() and not bounded:
             largest = torch.finfo(drawn[name].dtype).max
             drawn[name] = drawn[name].clone()
-            drawn[name].select(spec.shape.index(axis), row).fill_(nan if has_nan else largest)
+            drawn[name].select(spec.shape.index(axis), row).fill_(largest if number is None else number)
     return drawn
+
+
+def _keeps_rows(batch: Session, changed: dict[str, torch.Tensor], axis: str, places: Collection[int]) -> bool:
+    """Return True if the reference gives the rows at the places as before the inputs were changed, in a call that is
+    small enough to try."""
+    file = batch.file
+    outputs = {name: spec for name, spec in file.definition.outputs.items() if axis in spec.shape}
+    if file.definition.elements(batch.workload) > input_rules.BATCH_ELEMENTS:
+        return False
+    try:
+        kept = [
+            rows.take_rows({name: results[name] for name in outputs}, outputs, axis, sorted(places))
+            for inputs in (batch.drawn[0], changed)
+            for results in [reference_calls.call_function(file, file.reference, batch.workload, inputs)]
+        ]
+    except BadDefinition:  # the reference refuses such numbers
+        return False
+    return not correctness.differing_output(*kept)
 
 
 def draw_lengths(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from math import inf, nan
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from warpsmith.lab.gate.calls.special_numbers import GradedCall
 from warpsmith.lab.grading import shapes
 from warpsmith.lab.grading.reference_calls import float64_mode, run_wide
 from warpsmith.lab.operator.definition_file import DefinitionFile
+from warpsmith.lab.operator.promises import mentions_finite
 from warpsmith.lab.operator.tensor_bytes import select_bytes
 from warpsmith.lab.timing.session import SOLUTION, Session
 
@@ -30,8 +30,6 @@ _UNWRITTEN = (nan, nan, inf, -inf)
 _DISTRIBUTION = "tiny"
 """No function is flat at small values, and labels are padded as they are under every adversarial distribution."""
 
-_FINITE = re.compile(r"\b(nan|finite)\b", re.IGNORECASE)
-
 
 def call_beside_unwritten(
     file: DefinitionFile, workload: Workload, open_session: Callable[[Workload], Session]
@@ -39,8 +37,7 @@ def call_beside_unwritten(
     """Make a call at a near or an odd workload; None where the reference reads all, and where a promise is about
     finite numbers."""
     is_plain = workload.set == "odd" and shapes.shape_class(workload) in ("near", "declared")
-    is_promised = any(map(_FINITE.search, file.definition.constraints))
-    if not is_plain or is_promised or not file.definition.elements(workload):
+    if not is_plain or mentions_finite(file.definition) or not file.definition.elements(workload):
         return None
     session, grade = open_session(workload), None
     for _ in range(gate_rules.DRAW_TRIES):
