@@ -219,6 +219,12 @@ COLLIDING_SIZES: Final = (1100, 1500)
 COLLIDING_SECONDS: Final[Mapping[str, float]] = {"cpu": 3.0, "cuda": 0.5}
 """Seconds after which no further one is called, by device. Chosen: some versions are compiled for each shape."""
 
+MANY_SHAPES: Final = 300
+"""Tiny shapes that are called one after the other. Chosen: more than eight bits count."""
+
+MANY_SIZES: Final = 4096
+"""Tiny shapes that there are, about, from which those are drawn. Chosen: calls of 0.002 s on a CPU."""
+
 LIVE_TENSORS: Final = 4
 """Tensors as large as its largest that a reference holds at once. Chosen: terms, products and sums."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from types import SimpleNamespace
 
 import pytest
@@ -48,14 +49,22 @@ def test_one_axis_has_none(workshop):
     assert colliding_shapes.draw_colliding_workloads(file, file.definition.workloads) == []
 
 
+@pytest.mark.parametrize("text", [SQUARE, ROWS], ids=["one axis", "two axes"])
+def test_there_are_more_shapes_than_eight_bits_count(workshop, text):
+    file = workshop.load("square" if text is SQUARE else "rows", text)
+    drawn = colliding_shapes.draw_many_workloads(file, file.definition.workloads)
+    assert len({tuple(each.axes.values()) for each in drawn}) == len(drawn) == input_rules.MANY_SHAPES > 256
+    assert max(file.definition.elements(each) for each in drawn) <= 3 * input_rules.MANY_SIZES
+
+
 def test_none_follow_when_the_time_is_over_and_none_without_room(workshop, monkeypatch):
     file = workshop.load("rows", ROWS)
     judged = file.definition.workloads
     monkeypatch.setattr(colliding_shapes, "has_room", lambda *_: True)
-    assert len(list(colliding_shapes.take_colliding_workloads(file, judged, None, "cpu"))) > 20
-    monkeypatch.setattr(colliding_shapes, "time", SimpleNamespace(monotonic=iter(range(99)).__next__))
+    assert len(list(colliding_shapes.take_colliding_workloads(file, judged, None, "cpu"))) > 320
+    monkeypatch.setattr(colliding_shapes, "time", SimpleNamespace(monotonic=count().__next__))
     monkeypatch.setattr(input_rules, "COLLIDING_SECONDS", {"cpu": 3.5})
-    assert len(list(colliding_shapes.take_colliding_workloads(file, judged, None, "cpu"))) == 3
-    monkeypatch.setattr(input_rules, "COLLIDING_SECONDS", {"cpu": 99})
+    assert len(list(colliding_shapes.take_colliding_workloads(file, judged, None, "cpu"))) == 6
+    monkeypatch.setattr(input_rules, "COLLIDING_SECONDS", {"cpu": 999})
     monkeypatch.setattr(colliding_shapes, "has_room", lambda *_: False)
     assert list(colliding_shapes.take_colliding_workloads(file, judged, None, "cpu")) == []

@@ -1,5 +1,5 @@
-"""Shapes that share a weak key with another one, such as the sum of two sizes: what a version keeps for a shape is
-wrong for others."""
+"""Shapes that share a weak key with another one, such as the sum of two sizes or a number of few bits: what a version
+keeps for a shape is wrong for others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from warpsmith.lab.timing.arenas import Arenas, has_room
 def take_colliding_workloads(
     file: DefinitionFile, judged: Sequence[Workload], arenas: Arenas, device: str
 ) -> Iterator[Workload]:
-    """Yield such shapes, as far as memory has room, until `input_rules.COLLIDING_SECONDS` are over.
+    """Yield shapes that share keys of two sizes, and then many shapes, as far as memory has room, each until
+    `input_rules.COLLIDING_SECONDS` are over.
 
     Args:
         file: the definition.
@@ -25,12 +26,13 @@ def take_colliding_workloads(
         arenas: memory of the calls.
         device: `cpu` or `cuda`.
     """
-    until = time.monotonic() + input_rules.COLLIDING_SECONDS[device]
-    for workload in draw_colliding_workloads(file, judged):
-        if time.monotonic() > until:
-            break
-        if has_room(arenas, file, workload):
-            yield workload
+    for draw_group in (draw_colliding_workloads, draw_many_workloads):
+        until = time.monotonic() + input_rules.COLLIDING_SECONDS[device]
+        for workload in draw_group(file, judged):
+            if time.monotonic() > until:
+                break
+            if has_room(arenas, file, workload):
+                yield workload
 
 
 def draw_colliding_workloads(file: DefinitionFile, judged: Sequence[Workload]) -> list[Workload]:
@@ -49,7 +51,7 @@ def draw_colliding_workloads(file: DefinitionFile, judged: Sequence[Workload]) -
     base = odd.resize(smallest, smallest.name, dict.fromkeys(axes, 1))
     groups = []
     for number in range(2):
-        first, second = chance.randrange(2, 10, 2), chance.randrange(*input_rules.COLLIDING_SIZES)
+        first, second = chance.randrange(4, 10, 2), chance.randrange(*input_rules.COLLIDING_SIZES)
         others = _draw_colliding(first, second, chance)
         sizes = [(first, second), *chance.sample(others, len(others))]
         groups.append(
@@ -63,10 +65,32 @@ def draw_colliding_workloads(file: DefinitionFile, judged: Sequence[Workload]) -
     return [*groups[0], *reversed(groups[1])]
 
 
+def draw_many_workloads(file: DefinitionFile, judged: Sequence[Workload]) -> list[Workload]:
+    """Draw more tiny shapes than a number of eight bits counts; none without an axis of callers.
+
+    A version that numbers its plans in so few bits takes the plan of another shape then.
+    """
+    axes, chance = free_axes.drawable_axes(file), random.SystemRandom()
+    if not axes or not judged:
+        return []
+    smallest = min(judged, key=file.definition.elements)
+    most = max(2, round(input_rules.MANY_SIZES ** (1 / len(axes))))
+    points = {tuple(chance.randint(1, most) for _ in axes) for _ in range(2 * input_rules.MANY_SHAPES)}
+    drawn = [
+        odd.resize(smallest, f"many-{number}", dict(zip(axes, p, strict=True))) for number, p in enumerate(points)
+    ]
+    fitting = [workload for workload in drawn if file.definition.has_shapes(workload)]
+    return chance.sample(fitting, min(len(fitting), input_rules.MANY_SHAPES))
+
+
 def _draw_colliding(first: int, second: int, chance: random.Random) -> list[tuple[int, int]]:
-    """Draw the sizes that share a key with two others, of which the first one is even and has one digit."""
+    """Draw the sizes that share a key with two others, of which the first one is even and has one digit.
+
+    Of a sum, the second sizes differ by half or more: a result of which little is left out may be right by chance.
+    """
     digits, factors = f"{first}{second}", input_rules.COLLIDING_FACTORS
-    steps = [chance.randint(1, (second - 1) // factor) for factor in factors]
+    most = [(second - 1) // factor for factor in factors]
+    steps = [chance.randint((step + 1) // 2, step) for step in most]
     return [
         *((first + step, second - step * factor) for step, factor in zip(steps, factors, strict=True)),
         (first // 2, second * 2),
