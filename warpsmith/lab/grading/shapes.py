@@ -107,7 +107,9 @@ def draw_class_workloads(
     sources = [(kind, chance.sample(judged, len(judged))) for kind in kinds]
     others = [] if interpreted else _other_dtypes(file, judged)
     steps = _list_round_steps(max(longest.values()))
-    sources += [(kind, [other]) for other in others for kind in ("edge", "tiny", f"round-{chance.choice(steps)}")]
+    for other in others:  # several tails, since a wrong one may be right for some lengths
+        tails = (*(f"tiny-{index}" for index in range(1, 4)), *(f"ragged-{axis}" for axis in axes))
+        sources += [(kind, [other]) for kind in ("edge", *tails, f"round-{chance.choice(steps)}")]
     for kind, origins in sources:
         for declared in origins:
             small = odd.scale_down(
