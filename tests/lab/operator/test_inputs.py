@@ -326,7 +326,7 @@ def test_integers_are_extreme_where_floats_are(workshop):
     file = workshop.load("square", text)
     inputs = Inputs(file, file.definition.workloads[0], 3, "cpu")
     kinds = set()
-    for _ in range(40):
+    for _ in range(400):
         drawn = inputs.draw("large")
         x = drawn["x"]
         assert (x >= -3).all()

@@ -45,6 +45,16 @@ def test_wide_integers_are_near_each_other_multiples_in_runs_or_few():
     assert {kind: seen.count(kind) > 4 for kind in kinds} == dict.fromkeys(kinds, True)
 
 
+def test_integers_are_sorted_but_for_a_few():
+    breaks = []
+    for seed in range(200):
+        generator = torch.Generator().manual_seed(seed)
+        drawn = torch.randint(1024, (4096,), generator=generator)
+        steps = order_integers(drawn, generator).diff()
+        breaks.append(min(int((steps < 0).sum()), int((steps > 0).sum())))
+    assert sum(0 < count <= 3 for count in breaks) > 20
+
+
 @pytest.mark.parametrize(
     ("low", "high"),
     [(0, 1), (5, 6), (0, 2), (-3, 4), (100, 104), (-(1 << 63), (1 << 63) - 1), ((1 << 63) - 9, (1 << 63) - 1)],

@@ -18,6 +18,9 @@ MASK_FORMS = 8
 PAIR_FORMS = 7
 """Number of the forms of a mask of pairs."""
 
+_ROW_DRAWS = 8
+"""Draws, of those of all forms, whose rows each have a form of their own. One call meets most forms then."""
+
 
 def mask_part(
     values: torch.Tensor, axis: int, generator: torch.Generator, mask: float = float("-inf")
@@ -118,14 +121,14 @@ def draw_booleans(shape: Sequence[int], generator: torch.Generator) -> torch.Ten
     import torch
 
     options: dict[str, Any] = {"generator": generator, "device": generator.device}
-    count = MASK_FORMS + PAIR_FORMS + 1
+    count = MASK_FORMS + PAIR_FORMS + _ROW_DRAWS
     form, is_left, has_exceptions = (int(torch.randint(most, (), **options)) for most in (count, 2, 2))
     if form < MASK_FORMS:
         mask = draw_mask(shape, form, generator).clone()
-    elif form == MASK_FORMS:
-        mask = _draw_row_masks(shape, generator)
+    elif form < MASK_FORMS + PAIR_FORMS:
+        mask = ~draw_pairs(shape, form - MASK_FORMS, generator)
     else:
-        mask = ~draw_pairs(shape, form - MASK_FORMS - 1, generator)
+        mask = _draw_row_masks(shape, generator)
     mask = place_exceptions(mask, ~mask, generator) if has_exceptions else mask
     return ~mask if is_left else mask
 

@@ -6,6 +6,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from warpsmith.lab.operator import input_rules
+from warpsmith.lab.operator.masks import place_exceptions
 from warpsmith.lab.operator.tensor_bytes import as_bytes, computable, select_bytes
 
 if TYPE_CHECKING:
@@ -19,15 +20,16 @@ MOST = (1 << 63) - 1
 def order_integers(drawn: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Return other integers between the least and the largest one that were drawn.
 
-    By chance they are one integer everywhere, the least, the largest, mostly the one nearest to zero, sorted, near
-    each other, multiples of a power of two, in runs of equal ones, one integer but for a few, two integers in
-    a half of the places each, or consecutive, in all or along the last axis.
+    By chance they are one integer everywhere, the least, the largest, mostly the one nearest to zero, near each
+    other, multiples of a power of two, in runs of equal ones, one integer but for a few, two integers in a half of
+    the places each, or consecutive, in all or along the last axis. More often than each of these they are sorted,
+    most often but for a few, which nobody sees by a sample.
     """
     import torch
 
     options: dict[str, Any] = {"generator": generator, "device": drawn.device}
     least, most = int(drawn.min()), int(drawn.max())
-    match int(torch.randint(11, (), **options)):
+    match int(torch.randint(14, (), **options)):
         case 0:
             return torch.full_like(drawn, int(drawn.flatten()[0]))
         case 1:
@@ -38,8 +40,7 @@ def order_integers(drawn: torch.Tensor, generator: torch.Generator) -> torch.Ten
             rest = max(least, min(most, 0))
             return drawn.masked_fill(torch.rand(drawn.shape, **options) >= input_rules.SPARSE_SHARE, rest)
         case 4:
-            descending = bool(torch.randint(2, (), **options))
-            return drawn.flatten().sort(descending=descending).values.view(drawn.shape)
+            return _sort(drawn, generator)
         case 5:
             span = min(1 << int(torch.randint(1, input_rules.NEAR_INTEGERS + 1, (), **options)), most - least)
             first = min(int(drawn.flatten()[0]), most - span)
@@ -62,10 +63,20 @@ def order_integers(drawn: torch.Tensor, generator: torch.Generator) -> torch.Ten
             places = torch.arange(row, device=drawn.device).mul_(step)
             starts = drawn.reshape(-1, row)[:, :1] - least
             return (starts + places).remainder_(min(most - least + 1, MOST)).add_(least).view(drawn.shape)
-        case _:
+        case 10:
             length = 1 << int(torch.randint(1, input_rules.RUN_INTEGERS + 1, (), **options))
             places = torch.arange(drawn.numel(), device=drawn.device).div_(length, rounding_mode="floor")
             return drawn.flatten()[places].view(drawn.shape)
+        case _:
+            return place_exceptions(_sort(drawn, generator), drawn, generator)
+
+
+def _sort(drawn: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return the integers in ascending or descending order."""
+    import torch
+
+    descending = bool(torch.randint(2, (), generator=generator, device=drawn.device))
+    return drawn.flatten().sort(descending=descending).values.view(drawn.shape)
 
 
 def plant_ends(drawn: torch.Tensor, least: int, most: int, generator: torch.Generator) -> torch.Tensor:
