@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import hashlib
 import json
+import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
@@ -11,6 +14,9 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import yaml
+
+from warpsmith.site.citation import RECORD_PAGE
+from warpsmith.site.record_copies import PACKED
 
 VOID = {"meta", "link", "input", "br", "img", "hr", "line", "rect", "circle", "path", "polyline"}
 _OPTIONAL = {"p", "li", "dt", "dd", "tr", "td", "th", "thead", "tbody", "tfoot", "option"}
@@ -35,11 +41,13 @@ _BLOCKS = {
 
 @dataclass
 class Figure:
-    """A figure on a page: what it shows, and the record in its markup or in that around it."""
+    """A figure on a page: what it shows, and the record that its markup or that around it names by its hash."""
 
     text: str
     record: str
+    """Paths in the page's table of records, a line each; none for digits that the table does not have."""
     sha256: str
+    """Digits of their hashes, with spaces between."""
     pointer: str
     value: str
 
@@ -56,11 +64,16 @@ class ParsedPage(HTMLParser):
     scripts: list[str] = field(default_factory=list)
     handlers: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
+    records: dict[str, str] = field(default_factory=dict)
+    """Path of each record in the page's table by the digits of its hash."""
 
     def __post_init__(self) -> None:
         super().__init__()
         self._open: list[tuple[str, dict[str, str], list[str]]] = []
-        self.feed(self.path.read_text(encoding="utf-8"))
+        text = self.path.read_text(encoding="utf-8")
+        _, _, table = text.rpartition('<details class="records">')
+        self.records |= dict(re.findall(r"<li><code>(\w+)</code> (?:<a [^>]*>)?([^<]*)", table))
+        self.feed(text)
         self.faults += [f"<{tag}> is not closed" for tag, *_ in self._open]
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -115,14 +128,11 @@ class ParsedPage(HTMLParser):
         self._open.pop()
 
     def _note(self, text: str, attributes: dict[str, str], value: str) -> None:
-        around = [own for _, own, _ in reversed(self._open) if "data-record" in own]
-        own = attributes if "data-record" in attributes else around[0] if around else {}
-        self.figures.append(
-            Figure(
-                text, own.get("data-record", ""), own.get("data-sha256", ""),
-                attributes.get("data-at", ""), attributes.get(value, ""),
-            )
-        )  # fmt: skip
+        around = [own for _, own, _ in reversed(self._open) if "data-sha256" in own]
+        own = attributes if "data-sha256" in attributes else around[0] if around else {}
+        sha256 = own.get("data-sha256", "")
+        record = "\n".join(self.records.get(digits, "") for digits in sha256.split())
+        self.figures.append(Figure(text, record, sha256, attributes.get("data-at", ""), attributes.get(value, "")))
 
 
 def parse_site(folder: Path) -> dict[Path, ParsedPage]:
@@ -143,21 +153,30 @@ def broken_links(pages: dict[Path, ParsedPage]) -> list[str]:
                 continue
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             anchor = unquote(parts.fragment)
+            if target.name == RECORD_PAGE and anchor.startswith("records/"):
+                target, anchor = target.parent / f"{anchor}{PACKED}", ""
             if not target.is_file() or (anchor and target in pages and anchor not in pages[target].ids):
                 broken.append(f"{path.name}: {link}")
     return broken
 
 
-def record_copy(site: Path, record: str) -> Path:
-    """The copy of a record in a site."""
-    own = site / "records" / record
-    return own if own.is_file() else site / "records" / "shipped" / record
+def record_copy(site: Path, record: str) -> bytes | None:
+    """The content of a record in a site; None if the site does not have it."""
+    for folder in (site / "records", site / "records" / "shipped"):
+        if (copy := folder / f"{record}{PACKED}").is_file():
+            return unpack_record(copy)
+    return None
 
 
-def value_at(path: Path, pointer: str) -> Any:
+def unpack_record(copy: Path) -> bytes:
+    """The content of a packed record."""
+    return gzip.decompress(base64.b64decode(copy.read_text().split('"')[1]))
+
+
+def value_at(site: Path, record: str, pointer: str) -> Any:
     """The value at a JSON pointer in a record, or in the front matter of a page."""
-    text = path.read_text(encoding="utf-8")
-    data = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text.split("---\n")[1])
+    text = (record_copy(site, record) or b"").decode()
+    data = json.loads(text) if record.endswith(".json") else yaml.safe_load(text.split("---\n")[1])
     for key in pointer.strip("/").split("/"):
         data = data[int(key)] if isinstance(data, list) else data[key]
     return data
@@ -169,12 +188,13 @@ def wrong_hashes(site: Path, pages: dict[Path, ParsedPage]) -> list[str]:
         pair
         for page in pages.values()
         for figure in page.figures
-        for pair in zip(figure.record.split("\n"), figure.sha256.split("\n"), strict=True)
+        for pair in zip(figure.record.split("\n"), figure.sha256.split() or [""], strict=True)
     }
     return [
         f"{record} {sha256}"
         for record, sha256 in sorted(named)
         if not record
-        or not record_copy(site, record).is_file()
-        or hashlib.sha256(record_copy(site, record).read_bytes()).hexdigest()[:12] != sha256
+        or (data := record_copy(site, record)) is None
+        or len(sha256) < 12
+        or not hashlib.sha256(data).hexdigest().startswith(sha256)
     ]

@@ -85,7 +85,7 @@ def test_a_bar_leads_to_its_record_and_ends_at_its_speedup():
     )
     group = BarGroup("norm", "triton/v1, h200", "operators/norm.html", [Bar("peer", "vllm", mean, ("near",))])
     chart = draw_bars([group, BarGroup("other", "no version, cpu", "o.html", [])], "../")
-    assert 'href="../records/devlog/a/record.json"' in chart
+    assert 'href="../record.html#records/devlog/a/record.json"' in chart
     assert 'data-at="/means/0/speedup"' in chart
     assert "2.00x vllm (near)" in chart
     assert "no comparison recorded" in chart

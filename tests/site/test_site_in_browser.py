@@ -6,6 +6,7 @@ packs it into a folder of its own; where neither works, its test is skipped.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -18,7 +19,7 @@ import pytest
 import record_kit as kit
 from chromium import Chromium, find_chromium
 
-from warpsmith.project import Project
+from warpsmith.project import SHIPPED, Project
 from warpsmith.site import build
 
 PROGRAM = find_chromium()
@@ -38,6 +39,7 @@ PAGES = (
     "campaigns/softmax-triton-h200-20261121.html",
     "programs/train_gpt_tuned.html",
     "trust.html",
+    "record.html",
 )
 AXE = "axe-core@4"
 
@@ -152,6 +154,38 @@ def test_an_address_of_a_round_opens_its_description_with_the_difference(browser
     assert browser.run("document.querySelector('details:target .diff .added') !== null")
     browser.run("document.querySelector('svg a[href$=\"20261121-003\"]').dispatchEvent(new MouseEvent('click'))")
     until(browser, "document.getElementById('softmax-triton-h200-20261121-003').open")
+
+
+def test_the_page_of_a_record_shows_the_record_from_disk_and_its_hash(browser, repository_site):
+    name = "devlog/softmax/softmax-triton-h200-20261121/rounds/001/record.json"
+    data = (SHIPPED / name).read_bytes()
+    browser.messages.clear()
+    browser.open(repository_site / "operators" / "softmax.html")
+    browser.run(f"document.querySelector('.records a[href$=\"{name}\"]').click()")
+    until(browser, "document.getElementById('record-path')?.textContent.includes('SHA-256')")
+    shown = "document.getElementById('record{}').textContent"
+    assert browser.run(shown.format("")) == data.decode()
+    assert browser.run(shown.format("-path")) == f"{name}SHA-256 {hashlib.sha256(data).hexdigest()}"
+    assert browser.run("document.getElementById('record-file').download") == "record.json"
+    assert browser.messages == []
+
+
+@pytest.mark.parametrize(
+    ("name", "scripts"),
+    [("records/none.json", 2), ("records/../site", 1), ("records/a/%2e%2e/site", 1), ("site", 1)],
+)
+def test_the_page_of_a_record_loads_nothing_but_copies_of_records(browser, repository_site, name, scripts):
+    browser.open(f"{(repository_site / 'record.html').as_uri()}#{name}")
+    assert browser.run("document.scripts.length") == scripts
+    if scripts == 2:
+        until(browser, "document.getElementById('record').textContent === 'This site has no such record.'")
+
+
+def test_a_figure_names_its_record_when_it_is_pointed_at(browser, repository_site):
+    browser.open(repository_site / "operators" / "softmax.html")
+    figure = "document.querySelector('#results ~ div data')"
+    browser.run(f"{figure}.dispatchEvent(new MouseEvent('mouseover', {{bubbles: true}}))")
+    assert browser.run(f"{figure}.title").startswith("devlog/softmax/softmax-triton-h200-")
 
 
 def test_colours_follow_the_system_until_the_reader_chooses(browser, repository_site):

@@ -135,7 +135,7 @@ class SiteMap:
                 return None
             address = self.find(folder / href)
             if address is None and (citation := self._finder(folder)(href)):
-                address = citation.copy
+                address = citation.address
             return way(page, address) if address else None
 
         return resolve

@@ -13,18 +13,19 @@ from warpsmith.campaign.history.store import Campaign
 from warpsmith.errors import Misuse
 from warpsmith.project import Project
 from warpsmith.site.addresses import SiteMap
-from warpsmith.site.citation import Archive
+from warpsmith.site.citation import RECORD_PAGE, Archive
 from warpsmith.site.contents import read_history
 from warpsmith.site.context import SiteContext, read_context
-from warpsmith.site.page import SitePage
+from warpsmith.site.page import SitePage, build_page
 from warpsmith.site.pages import calibration, campaigns, front, hardware, knowledge, operators, programs
+from warpsmith.site.record_copies import PACKED, add_record_table, linked_copies, pack_record
 from warpsmith.site.search_index import search_script
 
 STYLE, SCRIPT, INDEX = "site.css", "site.js", "search-index.js"
 """Files beside the front page."""
 
 LISTING = "site.json"
-"""File that lists every other file of a site with its hash; a folder without it is no site."""
+"""File that lists every other file of a site, and every record, with its hash; a folder without it is no site."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +45,14 @@ def build_site(project: Project) -> Site:
     context = read_context(project)
     pages = _pages(context)
     texts = [text for page in pages for text in page.found_by]
-    contents = {page.address: page.html.encode() for page in pages}
-    contents |= context.contents.archive.contents
+    archive = context.contents.archive
+    html_by_address = {page.address: add_record_table(page.html, archive, page.address) for page in pages}
+    contents = {address: html.encode() for address, html in html_by_address.items()}
+    records = {copy: archive.contents[copy] for copy in sorted(linked_copies(html_by_address.values()))}
+    contents |= {copy + PACKED: pack_record(data) for copy, data in records.items()}
     contents |= {STYLE: read_asset(STYLE).encode(), SCRIPT: read_asset(SCRIPT).encode()}
     contents[INDEX] = search_script(texts, context.synonyms).encode()
-    contents[LISTING] = _listing(contents).encode()
+    contents[LISTING] = _listing(contents, records).encode()
     return Site(contents, tuple(pages), tuple(dict.fromkeys(context.contents.problems)))
 
 
@@ -94,9 +98,9 @@ def campaign_report(campaign: Campaign) -> str:
     campaign.records()  # a report that is sent to others leaves nothing out
     archive = Archive(campaign.project)
     history = read_history(archive, campaign)
-    return campaigns.campaign_file(
-        SiteMap(campaign.project, archive, is_single_file=True), history, read_asset(STYLE), read_asset(SCRIPT)
-    )
+    where = SiteMap(campaign.project, archive, is_single_file=True)
+    html = campaigns.campaign_file(where, history, read_asset(STYLE), read_asset(SCRIPT))
+    return add_record_table(html, archive, None)
 
 
 def read_asset(name: str) -> str:
@@ -117,13 +121,18 @@ def _pages(context: SiteContext) -> list[SitePage]:
         *hardware.hardware_pages(context),
         calibration.trust_page(context),
         front.campaigns_page(context, lines),
+        build_page("record", RECORD_PAGE, title="Record"),
     ]
     return [front.front_page(context), *inner]  # last built: it names what the others could not read
 
 
-def _listing(contents: dict[str, bytes]) -> str:
-    hashes = {name: hashlib.sha256(data).hexdigest() for name, data in sorted(contents.items())}
-    return json.dumps({"files": hashes}, indent=0, sort_keys=True) + "\n"
+def _listing(contents: dict[str, bytes], records: dict[str, bytes]) -> str:
+    listing = {"files": _hashes(contents), "records": _hashes(records)}
+    return json.dumps(listing, indent=0, sort_keys=True) + "\n"
+
+
+def _hashes(contents: dict[str, bytes]) -> dict[str, str]:
+    return {name: hashlib.sha256(data).hexdigest() for name, data in contents.items()}
 
 
 def _listed(path: Path) -> set[str]:

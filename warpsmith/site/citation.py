@@ -18,6 +18,9 @@ from warpsmith.site.markup import Html, element
 RECORDS = "records"
 """Folder of the site with a copy of each cited record."""
 
+RECORD_PAGE = "record.html"
+"""Page that shows the copy of the record that its anchor names."""
+
 SHIPPED = "shipped"
 """Folder in it for records that ship with Warpsmith and are not the project's own."""
 
@@ -25,7 +28,7 @@ RECORD_FOLDERS = ("benchmarks/records", ".warpsmith/verdicts", ".warpsmith/redte
 """Folders below a project's root that hold records, beside its devlog and its knowledge."""
 
 _DIGITS = 12
-"""Digits of a hash that a figure shows: whole ones were a twentieth of a site, and `site.json` has them."""
+"""Digits of a hash by which a figure names its record: the table of its page and `site.json` have the rest."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +38,9 @@ class Citation:
     path: str
     """Path of the record, relative to its project."""
     sha256: str
-    """First digits of the hash of the record's file."""
+    """Hash of the record's file."""
     copy: str
-    """Path of the record's copy in the site."""
+    """Path of the record's copy in the site, without the suffix of its packed form."""
 
     def quote(self, document: object, *keys: str | int) -> Quote:
         """Return one value of the record; `keys` lead to it from the record's model.
@@ -59,12 +62,22 @@ class Citation:
     @property
     def attributes(self) -> dict[str, str]:
         """Attributes of an element that shows a figure of the record."""
-        return {"data_record": self.path, "data_sha256": self.sha256}
+        return {"data_sha256": self.digits}
+
+    @property
+    def digits(self) -> str:
+        """First digits of the hash, by which figures name the record; the table of a page has its path."""
+        return self.sha256[:_DIGITS]
+
+    @property
+    def address(self) -> str:
+        """Address in the site at which a reader sees the copy."""
+        return f"{RECORD_PAGE}#{self.copy}"
 
     @property
     def url(self) -> str:
-        """Address of the copy, relative to the root of the site."""
-        return quote_url(self.copy)
+        """Address of the copy, quoted, relative to the root of the site."""
+        return f"{RECORD_PAGE}#{quote_url(self.copy)}"
 
 
 @dataclass(frozen=True)
@@ -96,8 +109,7 @@ class Quote:
         exact = self.number if pointer else None
         records = (self.citation, *self.others)
         return {
-            "data_record": "\n".join(citation.path for citation in records),
-            "data_sha256": "\n".join(citation.sha256 for citation in records),
+            "data_sha256": " ".join(citation.digits for citation in records),
             "data_at": pointer or None,
             "data_rule": self.rule or None,
             "value": None if exact is None else Html(repr(exact) if isinstance(exact, float) else str(exact)),
@@ -113,7 +125,7 @@ class Quote:
 def derive_from(value: object, citations: Iterable[Citation], rule: str) -> Quote | None:
     """Return a value that was computed from several records by a rule; None if there are no records.
 
-    Its element names them all, a line each.
+    Its element names them all.
     """
     records = tuple(citations)
     return Quote(value, records[0], "", rule, records[1:]) if records else None
@@ -126,7 +138,7 @@ class Archive:
     project: Project
     """Project of the site."""
     contents: dict[str, bytes] = field(default_factory=dict)
-    """Bytes of each copy by its path in the site."""
+    """Bytes of each record by the path of its copy."""
     _citations: dict[Path, Citation] = field(default_factory=dict)
 
     def cite(self, path: Path) -> Citation:
@@ -138,8 +150,16 @@ class Archive:
             name = path.relative_to(root).as_posix()
             copy = f"{folder}/{name}"
             self.contents[copy] = data
-            self._citations[path] = Citation(name, hashlib.sha256(data).hexdigest()[:_DIGITS], copy)
+            self._citations[path] = Citation(name, hashlib.sha256(data).hexdigest(), copy)
         return self._citations[path]
+
+    def find_by_digits(self, digits: Iterable[str]) -> list[Citation]:
+        """Return the records that figures name by the digits of their hashes, by path."""
+        prefixes = set(digits)
+        citations = [citation for citation in self._citations.values() if citation.digits in prefixes]
+        if unknown := prefixes - {citation.digits for citation in citations}:
+            raise KeyError(f"no record was cited whose hash begins with {min(unknown)}")
+        return sorted(citations, key=lambda citation: citation.copy)
 
     def find(self, name: str) -> Citation | None:
         """Cite the record that a page names by its path, relative to the project or to the shipped files.

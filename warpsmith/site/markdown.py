@@ -167,7 +167,7 @@ def _prepare_table(tokens: Sequence[Token], start: int, around: Surroundings) ->
         if any(_FIGURE.fullmatch(_plain(inline).strip()) for _, inline in cells):
             citation = _row_citation([inline for _, inline in cells], around) or around.source
             if citation:
-                row.attrs = {"data-record": citation.path, "data-sha256": citation.sha256}
+                row.attrs = {"data-sha256": citation.digits}
 
 
 def _row_citation(cells: Sequence[Token], around: Surroundings) -> Citation | None:

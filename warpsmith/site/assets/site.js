@@ -1,5 +1,5 @@
-// The whole behaviour of the site: colours, search, facets, and opening what an address points at.
-// Without it every page still shows everything.
+// The whole behaviour of the site: colours, search, facets, records, and opening what an address points at.
+// Without it every page still shows everything, but for the copies of records.
 (function () {
   "use strict";
 
@@ -229,10 +229,55 @@
     if (target) target.scrollIntoView();
   }
 
+  // A figure names its record when it is pointed at.
+  function setUpFigures() {
+    var paths = {};
+    document.querySelectorAll(".records li").forEach(function (row) {
+      paths[row.firstChild.textContent] = row.lastChild.textContent;
+    });
+    document.addEventListener("mouseover", function (event) {
+      var figure = event.target.closest("[data-sha256]");
+      if (!(figure instanceof HTMLElement) || figure.closest("[title]")) return;
+      figure.title = figure.dataset.sha256.split(" ").map(function (digits) { return paths[digits]; }).join("\n");
+    });
+  }
+
+  // The page of a record shows the copy that its address names.
+  function setUpRecord() {
+    var box = document.getElementById("record"), path = document.getElementById("record-path");
+    if (!box) return;
+    window.addEventListener("hashchange", function () { location.reload(); });
+    var name = decodeURIComponent(location.hash.slice(1));
+    if (!/^records\//.test(name) || /(^|\/)\.\.?(\/|$)/.test(name)) return;
+    path.textContent = name.slice("records/".length);
+    window.warpsmithRecord = function (packed) {
+      var bytes = Uint8Array.from(atob(packed), function (character) { return character.charCodeAt(0); });
+      var stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+      new Response(stream).arrayBuffer().then(function (data) {
+        var link = document.getElementById("record-file");
+        box.textContent = new TextDecoder().decode(data);
+        link.href = URL.createObjectURL(new Blob([data]));
+        link.download = name.slice(name.lastIndexOf("/") + 1);
+        link.hidden = false;
+        return window.isSecureContext ? crypto.subtle.digest("SHA-256", data) : null;
+      }).then(function (hash) {
+        if (!hash) return;
+        var digits = Array.from(new Uint8Array(hash), function (b) { return b.toString(16).padStart(2, "0"); });
+        path.append(make("br"), "SHA-256 " + digits.join(""));
+      });
+    };
+    var script = make("script");
+    script.src = name.split("/").map(encodeURIComponent).join("/") + ".js";
+    script.addEventListener("error", function () { box.textContent = "This site has no such record."; });
+    document.head.append(script);
+  }
+
   document.addEventListener("DOMContentLoaded", function () {
     setUpTheme();
     setUpSearch();
     setUpFacets();
+    setUpFigures();
+    setUpRecord();
     unfold();
     window.addEventListener("hashchange", unfold);
   });
