@@ -88,8 +88,8 @@ def describe_truncation(
         for direction, means in _mean_errors_of_short_rows(outputs[name], expected[name], dtype):
             if _is_far_from_zero(means):
                 return (
-                    f"{name} is rounded {direction}: the mean error of its rows is {float(means.mean()):.2f} units "
-                    "in the last place; round to the nearest number"
+                    f"{name} is rounded {direction}: the mean error of its rows is {float(means.mean()):.2f} "
+                    "units in the last place; round to the nearest number"
                 )
     return ""
 
@@ -97,7 +97,7 @@ def describe_truncation(
 def _err_alike(means: torch.Tensor) -> bool:
     """Return True if the errors of most rows point in a direction; factors that rows are rounded by do not."""
     low, middle, high = means.quantile(means.new_tensor([0.25, 0.5, 0.75])).tolist()
-    return middle > gate_rules.TRUNCATION_ULPS and low > 0 and high > 0
+    return bool(middle > gate_rules.TRUNCATION_ULPS and low > 0 and high > 0)
 
 
 def _is_far_from_zero(means: torch.Tensor) -> bool:

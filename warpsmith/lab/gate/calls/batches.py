@@ -76,7 +76,8 @@ def draw_neighbors(batch: Session, axis: str, places: Collection[int]) -> dict[s
     if not (free and adversarial and chance.random() < input_rules.LARGEST_NEIGHBOR):
         return dict(batch.drawn[0])
     row, broken = chance.choice(free), chance.choice((None, nan, inf))
-    if broken is not None and not mentions_finite(definition):
+    has_nan = any(each.distribution == "nonfinite" for each in definition.workloads)
+    if broken is not None and (has_nan or not mentions_finite(definition)):
         spoiled = _fill_row(batch, axis, row, broken)
         if _keeps_rows(batch, spoiled, axis, places):
             return spoiled
@@ -98,21 +99,24 @@ def _fill_row(batch: Session, axis: str, row: int, number: float | None) -> dict
 
 
 def _keeps_rows(batch: Session, changed: dict[str, torch.Tensor], axis: str, places: Collection[int]) -> bool:
-    """Return True if the reference gives the rows at the places as before the inputs were changed, in a call that is
-    small enough to try."""
+    """Return True if the reference gives the rows at the places as it did before inputs changed; False for a call
+    that is too large to try."""
     file = batch.file
     outputs = {name: spec for name, spec in file.definition.outputs.items() if axis in spec.shape}
     if file.definition.elements(batch.workload) > input_rules.BATCH_ELEMENTS:
         return False
     try:
-        kept = [
-            rows.take_rows({name: results[name] for name in outputs}, outputs, axis, sorted(places))
+        usual, other = (
+            reference_calls.call_function(file, file.reference, batch.workload, inputs)
             for inputs in (batch.drawn[0], changed)
-            for results in [reference_calls.call_function(file, file.reference, batch.workload, inputs)]
-        ]
+        )
     except BadDefinition:  # the reference refuses such numbers
         return False
-    return not correctness.differing_output(*kept)
+    before, after = (
+        rows.take_rows({name: results[name] for name in outputs}, outputs, axis, sorted(places))
+        for results in (usual, other)
+    )
+    return not correctness.differing_output(before, after)
 
 
 def draw_lengths(

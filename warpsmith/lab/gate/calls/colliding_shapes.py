@@ -1,5 +1,5 @@
-"""Shapes that share a weak key with another one, such as the sum of two sizes or a number of few bits: what a version
-keeps for a shape is wrong for others."""
+"""Shapes that share a weak key with another one, such as the sum of two sizes or a number of few bits: what a
+version keeps for a shape is wrong for others."""
 
 from __future__ import annotations
 
