@@ -24,6 +24,9 @@ SHAPE_CLASSES = (
 )  # fmt: skip
 """Classes of the shapes that the lab draws. The names of their workloads begin with them, and no declared ones."""
 
+DECLARED = "declared"
+"""Class of all other shapes."""
+
 DEPENDENT_INTEGERS = ("offsets", "distinct")
 """Distributions of integers whose values fit each other: cut points that ascend, and ids that differ."""
 
@@ -127,6 +130,11 @@ class Workload(Model):
         return self.set != "odd"
 
 
+def shape_class(name: str) -> str:
+    """Return the class of a drawn shape by the name of its workload, and `DECLARED` for any other name."""
+    return next((kind for kind in SHAPE_CLASSES if name.startswith(f"{kind}-")), DECLARED)
+
+
 def calls_by_workload(workloads: Iterable[Workload]) -> dict[str, int]:
     """Return each workload's calls in the captured trace, by name; empty unless all were counted."""
     counts = {workload.name: workload.weight for workload in workloads}
@@ -186,9 +194,9 @@ class Definition(Model):
         names = [workload.name for workload in self.workloads]
         if len(set(names)) != len(names):
             raise ValueError("two workloads share a name")
-        if own := [name for name in names if name.split("-")[0] in SHAPE_CLASSES and "-" in name]:
-            start = own[0].split("-")[0]
-            raise ValueError(f"workload `{own[0]}`: shapes that the lab draws begin with `{start}-`; rename it")
+        for name in names:
+            if (kind := shape_class(name)) != DECLARED:
+                raise ValueError(f"workload `{name}`: shapes that the lab draws begin with `{kind}-`; rename it")
         if not any(workload.set == "representative" for workload in self.workloads):
             raise ValueError("no workload has the set `representative`")
         if not self.outputs:

@@ -6,6 +6,7 @@ from math import prod
 
 from lab_samples import SQUARE
 
+from warpsmith.core.definition import shape_class
 from warpsmith.lab.grading import guided_shapes, shapes
 from warpsmith.lab.operator import input_rules
 
@@ -48,7 +49,7 @@ def test_numbers_that_nothing_lies_beyond_come_first(workshop):
         drawn = draw(file, {3, 5, 9, 12, 50_000}, seed)
         assert len(drawn) == input_rules.GUIDED_SHAPES["cpu"]
         assert "50000" in drawn[0].name
-        assert {shapes.shape_class(workload) for workload in drawn} == {shapes.GUIDED}
+        assert {shape_class(workload.name) for workload in drawn} == {shapes.GUIDED}
         assert {workload.set for workload in drawn} == {"full"}
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import gcd, prod
 
 from warpsmith.core.arithmetic.dtype import is_floating
-from warpsmith.core.definition import SHAPE_CLASSES, Workload
+from warpsmith.core.definition import Workload, shape_class
 from warpsmith.lab.grading import free_axes, odd, rows
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
@@ -293,7 +293,7 @@ def take_part(file: DefinitionFile, workload: Workload, divisor: int) -> Workloa
 
     It is shorter by the divisor along the longest axis that may be.
     """
-    if shape_class(workload) not in (GUIDED, FAR):
+    if shape_class(workload.name) not in (GUIDED, FAR):
         return None
     shortened = shorten_longest_axis(file, workload, lambda length: length // divisor)
     return shortened[1] if shortened else None
@@ -307,11 +307,6 @@ def lengthen_beyond(file: DefinitionFile, workload: Workload, axis: str, limit: 
     length = int(limit * input_rules.OFFSET_FACTOR) // max(longest, 1) + 1
     name = f"beyond 2^{limit.bit_length() - 1}"
     return rows.shorten(workload, axis, length).model_copy(update={"name": name, "set": "full"})
-
-
-def shape_class(workload: Workload) -> str:
-    """Return the class of a drawn workload by its name, and `declared` for any other."""
-    return next((kind for kind in SHAPE_CLASSES if workload.name.startswith(f"{kind}-")), "declared")
 
 
 def _free_axes(file: DefinitionFile) -> list[str]:

@@ -8,11 +8,10 @@ from math import inf, nan
 from typing import TYPE_CHECKING
 
 from warpsmith.core import gate_rules
-from warpsmith.core.definition import Workload
+from warpsmith.core.definition import DECLARED, Workload, shape_class
 from warpsmith.core.evaluation import Status
 from warpsmith.errors import BadDefinition
 from warpsmith.lab.gate.calls.special_numbers import GradedCall
-from warpsmith.lab.grading import shapes
 from warpsmith.lab.grading.reference_calls import float64_mode, run_wide
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.tensor_bytes import select_bytes
@@ -38,7 +37,7 @@ def call_beside_unwritten(
 ) -> GradedCall | None:
     """Make a call at a near or an odd workload; None where the reference reads all, and where a promise is about
     finite numbers."""
-    is_plain = workload.set == "odd" and shapes.shape_class(workload) in ("near", "declared")
+    is_plain = workload.set == "odd" and shape_class(workload.name) in ("near", DECLARED)
     is_promised = any(map(_FINITE.search, file.definition.constraints))
     if not is_plain or is_promised or not file.definition.elements(workload):
         return None
