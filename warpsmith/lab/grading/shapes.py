@@ -272,18 +272,15 @@ def draw_middle_workload(
     return None
 
 
-def shorten_longest_axis(
-    file: DefinitionFile, workload: Workload, length: Callable[[int], int]
-) -> tuple[str, Workload] | None:
-    """Return the longest axis that callers choose and that may have that length instead, with the workload that
-    does; None if no axis may: a promise such as `least <= context` may forbid it, and an axis that is no size of a
-    tensor shortens nothing."""
+def find_axis_to_shorten(file: DefinitionFile, workload: Workload, length: Callable[[int], int]) -> str | None:
+    """Return the longest axis that callers choose and that may have that length instead; None if no axis may: a
+    promise such as `least <= context` may forbid it, and an axis that is no size of a tensor shortens nothing."""
     definition = file.definition
     for axis in sorted(free_axes.drawable_axes(file), key=lambda name: -workload.axes[name]):
         part = rows.shorten(workload, axis, length(workload.axes[axis]))
         is_part = definition.has_shapes(part) and definition.elements(part) != definition.elements(workload)
         if part.axes[axis] and is_part:
-            return axis, part
+            return axis
     return None
 
 
@@ -295,8 +292,8 @@ def take_part(file: DefinitionFile, workload: Workload, divisor: int) -> Workloa
     """
     if shape_class(workload.name) not in (GUIDED, FAR):
         return None
-    shortened = shorten_longest_axis(file, workload, lambda length: length // divisor)
-    return shortened[1] if shortened else None
+    axis = find_axis_to_shorten(file, workload, lambda length: length // divisor)
+    return rows.shorten(workload, axis, workload.axes[axis] // divisor) if axis else None
 
 
 def lengthen_beyond(file: DefinitionFile, workload: Workload, axis: str, limit: int) -> Workload:
