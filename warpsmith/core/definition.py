@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from warpsmith.core import gate_rules
-from warpsmith.core.arithmetic.comparison import holds, is_comparison
+from warpsmith.core.arithmetic.comparison import holds, select_comparisons
 from warpsmith.core.arithmetic.dtype import DTYPES, is_floating, shorten_dtype_names
 from warpsmith.core.arithmetic.expression import evaluate
 from warpsmith.core.base import Model, Name
@@ -331,7 +331,7 @@ class Definition(Model):
     @property
     def compared_sizes(self) -> tuple[str, ...]:
         """Promises of callers that are comparisons of sizes and not words."""
-        return tuple(text for text in self.constraints if is_comparison(text, self.axes))
+        return select_comparisons(self.constraints, tuple(self.axes))
 
     def work(self, workload: Workload) -> Work:
         """Return the least work that any implementation must do in this workload."""

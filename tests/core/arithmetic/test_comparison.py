@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from warpsmith.core.arithmetic.comparison import holds, is_comparison
+from warpsmith.core.arithmetic.comparison import holds, select_comparisons
 
 AXES = ("cols", "k", "context")
 
 
 @pytest.mark.parametrize(
-    "text", ["cols >= k", "1 <= k <= cols", "k < cols, cols <= 4 * context", "k > 2 and cols > k"]
-)
+    "text",
+    [
+        "cols >= k", "1 <= k <= cols", "k < cols, cols <= 4 * context", "k > 2 and cols > k",
+    ],
+)  # fmt: skip
 def test_comparisons_of_axes_and_numbers(text):
-    assert is_comparison(text, AXES)
+    assert select_comparisons((text, "in words"), AXES) == (text,)
 
 
 @pytest.mark.parametrize(
@@ -26,7 +29,7 @@ def test_comparisons_of_axes_and_numbers(text):
     ],
 )  # fmt: skip
 def test_anything_else_is_words(text):
-    assert not is_comparison(text, AXES)
+    assert not select_comparisons((text,), AXES)
 
 
 @pytest.mark.parametrize(
@@ -42,3 +45,8 @@ def test_anything_else_is_words(text):
 )
 def test_all_of_them_hold(text, sizes, expected):
     assert holds(text, dict(zip(("cols", "k"), sizes, strict=True))) is expected
+
+
+def test_a_side_that_is_no_arithmetic_is_an_error():
+    with pytest.raises(ValueError, match="more than arithmetic"):
+        holds("cols << 2 >= k", {"cols": 8, "k": 8})
