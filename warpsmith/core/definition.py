@@ -185,7 +185,8 @@ class Definition(Model):
     """Points at which it is judged; at least one is `representative`."""
     constraints: tuple[str, ...] = ()
     """Promises of callers, in words. An axis that one names or describes gets no drawn sizes. None does if one
-    is about other sizes. `label == ignore_index` says that an input may hold a number of the call."""
+    is about other sizes. One that compares sizes alone, such as `k % 128 == 0`, is held by drawn sizes.
+    `label == ignore_index` says that an input may hold a number of the call."""
     tags: tuple[str, ...] = ()
     """Free labels, preserved in conversions to and from FlashInfer-Trace."""
 

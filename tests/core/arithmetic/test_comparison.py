@@ -12,7 +12,8 @@ AXES = ("cols", "k", "context")
 @pytest.mark.parametrize(
     "text",
     [
-        "cols >= k", "1 <= k <= cols", "k < cols, cols <= 4 * context", "k > 2 and cols > k",
+        "cols >= k", "1 <= k <= cols", "k < cols, cols <= 4 * context", "k > 2 and cols > k", "cols % 8 == 0",
+        "cols == 2 * k",
     ],
 )  # fmt: skip
 def test_comparisons_of_axes_and_numbers(text):
@@ -22,7 +23,7 @@ def test_comparisons_of_axes_and_numbers(text):
 @pytest.mark.parametrize(
     "text",
     [
-        "cols is even", "cols % 8 == 0", "0 < p <= 1", "lengths <= context", "1 <= 2", "cols",
+        "cols is even", "cols % 8 != 0", "label == k", "0 < p <= 1", "lengths <= context", "1 <= 2", "cols",
         "cols <= k or k <= 2", "cols >= k, always", "every number is finite", "", "cols in k",
         "not cols <= k",
         "(" * 200,
@@ -41,6 +42,10 @@ def test_anything_else_is_words(text):
         ("1 <= k < cols", (8, 8), False),
         ("k <= cols, cols <= 2 * k", (16, 8), True),
         ("k <= cols, cols <= 2 * k", (17, 8), False),
+        ("cols % k == 0", (16, 8), True),
+        ("cols % k == 0", (20, 8), False),
+        ("cols % k == 0", (16, 0), False),
+        ("cols == 2 * k + 1", (17, 8), True),
     ],
 )
 def test_all_of_them_hold(text, sizes, expected):

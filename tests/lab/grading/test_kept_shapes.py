@@ -53,3 +53,14 @@ def test_an_odd_size_is_another_one_nearby():
         assert size not in drawn
         assert all(other % 2 for other in drawn)
         assert all(abs(other - size) <= input_rules.NEAR_DISTANCE for other in drawn)
+
+
+def test_what_is_kept_stays_while_promises_bind_the_others(workshop):
+    text = STENCIL.replace('flops="h * w * k"', 'flops="h * w * k", constraints=("h % k == 0",)')
+    file = workshop.load("square", text)
+    for seed in range(10):
+        drawn = kept_shapes.draw_kept_workloads(file, file.definition.workloads, seed=seed)
+        assert len(drawn) == input_rules.KEPT_SHAPES["cpu"]
+        assert {each.axes["k"] for each in drawn[:2]} == {4, 8}
+        assert all(each.axes["h"] % each.axes["k"] == 0 for each in drawn)
+        assert all(each.axes["w"] % 2 for each in drawn[:2]), "no promise binds it"

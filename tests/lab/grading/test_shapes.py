@@ -7,7 +7,7 @@ from pathlib import Path
 from lab_samples import SQUARE
 
 from warpsmith.core.definition import shape_class
-from warpsmith.lab.grading import free_axes, shapes
+from warpsmith.lab.grading import free_axes, rows, shapes
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import load_definition
 
@@ -248,6 +248,17 @@ def test_rows_in_which_nothing_is_added_are_far_longer_without_a_reduction(works
         file = workshop.load("square", text.replace("x * x", result))
         drawn = shapes.draw_far_workloads(file, file.definition.workloads, seed=1)
         assert {max(workload.axes, key=workload.axes.get) for workload in drawn} == expected
+
+
+def test_promised_multiples_leave_rows_and_offsets(workshop):
+    text = CUBE.replace('flops="a * b * c"', 'flops="a * b * c", constraints=("c % 8 == 0", "a % 8 == 0")')
+    file = workshop.load(
+        "square", text.replace("return x * x", "return x.unflatten(-1, (-1, 8)).square().flatten(-2)")
+    )
+    assert rows.find_row_axis(file) == "a"
+    beyond = shapes.lengthen_beyond(file, file.definition.workloads[0], "a", 1 << 20)
+    assert file.definition.has_shapes(beyond)
+    assert file.definition.elements(beyond) > 2 << 20
 
 
 def test_far_shapes_are_drawn_on_a_cpu_alone():

@@ -16,10 +16,11 @@ _ORDERS: dict[type[ast.cmpop], Callable[[float, float], bool]] = {
     ast.LtE: operator.le,
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
 }
 
 
-class Comparison(NamedTuple):
+class SizeComparison(NamedTuple):
     """Two sides of which a promise says how they compare."""
 
     left: str
@@ -30,6 +31,11 @@ class Comparison(NamedTuple):
     """Arithmetic over axes."""
     names: frozenset[str]
     """Names of both sides."""
+
+    @property
+    def has_remainders(self) -> bool:
+        """True where a size that is one more may be right again, as multiples are."""
+        return "%" in self.left + self.right or "//" in self.left + self.right
 
     def holds_at(self, sizes: Mapping[str, int]) -> bool:
         """Return True if it holds for sizes by their axes; False where a side is divided by nothing."""
@@ -67,7 +73,7 @@ def holds(text: str, sizes: Mapping[str, int]) -> bool:
 
 
 @functools.lru_cache(maxsize=1024)
-def read_comparisons(text: str) -> tuple[Comparison, ...]:
+def read_comparisons(text: str) -> tuple[SizeComparison, ...]:
     """Parse the comparisons of a text; none if anything else is in it."""
     try:
         tree = ast.parse(text, mode="eval").body
@@ -83,7 +89,7 @@ def read_comparisons(text: str) -> tuple[Comparison, ...]:
     if len(compares) < len(parts) or not orders <= _ORDERS.keys():
         return ()
     return tuple(
-        Comparison(ast.unparse(left), _ORDERS[type(order)], ast.unparse(right), _list_names(left, right))
+        SizeComparison(ast.unparse(left), _ORDERS[type(order)], ast.unparse(right), _list_names(left, right))
         for part in compares
         for (left, right), order in zip(pairwise((part.left, *part.comparators)), part.ops, strict=True)
     )
