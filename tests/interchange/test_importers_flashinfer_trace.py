@@ -188,6 +188,12 @@ def test_sizes_are_chosen_where_there_are_no_workloads(tmp_path, project):
     assert file.definition.scalar_inputs["eps"].value == 1e-6
 
 
+def test_chosen_sizes_hold_constraints(tmp_path, project):
+    definition = RMSNORM | {"constraints": ["batch_size % 8 == 0"]}
+    file, _ = adopt(project, dataset(tmp_path / "set", definition))
+    assert [w.axes["batch_size"] for w in file.definition.workloads] == [16, 1024]
+
+
 def test_what_came_in_goes_out_and_comes_in_the_same(tmp_path, project):
     points = [workload(n, f"u{n}", eps={"type": "scalar", "value": 1e-5 * n}) for n in (3, 1, 2)]
     file, _ = adopt(project, dataset(tmp_path / "set", workloads=points))

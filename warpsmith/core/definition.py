@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from warpsmith.core import gate_rules
-from warpsmith.core.arithmetic.comparison import holds, is_comparison
+from warpsmith.core.arithmetic.comparison import holds, select_comparisons
 from warpsmith.core.arithmetic.dtype import DTYPES, is_floating, shorten_dtype_names
 from warpsmith.core.arithmetic.expression import evaluate
 from warpsmith.core.base import Model, Name
@@ -23,6 +23,9 @@ SHAPE_CLASSES = (
     "guided",
 )  # fmt: skip
 """Classes of the shapes that the lab draws. The names of their workloads begin with them, and no declared ones."""
+
+DECLARED = "declared"
+"""Class of all other shapes."""
 
 DEPENDENT_INTEGERS = ("offsets", "distinct")
 """Distributions of integers whose values fit each other: cut points that ascend, and ids that differ."""
@@ -127,6 +130,11 @@ class Workload(Model):
         return self.set != "odd"
 
 
+def shape_class(name: str) -> str:
+    """Return the class of a drawn shape by the name of its workload, and `DECLARED` for any other name."""
+    return next((kind for kind in SHAPE_CLASSES if name.startswith(f"{kind}-")), DECLARED)
+
+
 def calls_by_workload(workloads: Iterable[Workload]) -> dict[str, int]:
     """Return each workload's calls in the captured trace, by name; empty unless all were counted."""
     counts = {workload.name: workload.weight for workload in workloads}
@@ -177,7 +185,8 @@ class Definition(Model):
     """Points at which it is judged; at least one is `representative`."""
     constraints: tuple[str, ...] = ()
     """Promises of callers, in words. An axis that one names or describes gets no drawn sizes. None does if one
-    is about other sizes. `label == ignore_index` says that an input may hold a number of the call."""
+    is about other sizes. One that compares sizes alone, such as `k % 128 == 0`, is held by drawn sizes.
+    `label == ignore_index` says that an input may hold a number of the call."""
     tags: tuple[str, ...] = ()
     """Free labels, preserved in conversions to and from FlashInfer-Trace."""
 
@@ -186,9 +195,9 @@ class Definition(Model):
         names = [workload.name for workload in self.workloads]
         if len(set(names)) != len(names):
             raise ValueError("two workloads share a name")
-        if own := [name for name in names if name.split("-")[0] in SHAPE_CLASSES and "-" in name]:
-            start = own[0].split("-")[0]
-            raise ValueError(f"workload `{own[0]}`: shapes that the lab draws begin with `{start}-`; rename it")
+        for name in names:
+            if (kind := shape_class(name)) != DECLARED:
+                raise ValueError(f"workload `{name}`: shapes that the lab draws begin with `{kind}-`; rename it")
         if not any(workload.set == "representative" for workload in self.workloads):
             raise ValueError("no workload has the set `representative`")
         if not self.outputs:
@@ -323,7 +332,7 @@ class Definition(Model):
     @property
     def compared_sizes(self) -> tuple[str, ...]:
         """Promises of callers that are comparisons of sizes and not words."""
-        return tuple(text for text in self.constraints if is_comparison(text, self.axes))
+        return select_comparisons(self.constraints, tuple(self.axes))
 
     def work(self, workload: Workload) -> Work:
         """Return the least work that any implementation must do in this workload."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from warpsmith.core.arithmetic.comparison import holds, select_comparisons
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Tolerance, Workload
 from warpsmith.errors import BadDefinition
 from warpsmith.interchange import trace_inputs
@@ -273,7 +274,8 @@ def _default_workloads(trace_definition: TraceDefinition) -> tuple[Workload, ...
         )
         for label, size in _default_sizes(trace_definition).items()
     ]
-    return (*workloads, *_odd_workloads(trace_definition))
+    promised = [workload for workload in workloads if _holds_constraints(trace_definition, workload)]
+    return (*(promised or workloads), *_odd_workloads(trace_definition))
 
 
 def _default_sizes(trace_definition: TraceDefinition) -> dict[str, int]:
@@ -287,9 +289,17 @@ def _odd_workloads(trace_definition: TraceDefinition) -> tuple[Workload, ...]:
         return ()
     if not any(trace_inputs.is_structural(trace_definition, name) for name in trace_definition.inputs):
         return ()
-    return tuple(
+    odd = (
         Workload(name=label, axes=_sizes(trace_definition, size), set="odd") for label, size in _ODD_SIZES.items()
     )
+    return tuple(workload for workload in odd if _holds_constraints(trace_definition, workload))
+
+
+def _holds_constraints(trace_definition: TraceDefinition, workload: Workload) -> bool:
+    """Return True if the constraints hold at a workload that compare sizes alone."""
+    fixed = {name: axis.value for name, axis in trace_definition.axes.items() if axis.value is not None}
+    texts = select_comparisons(tuple(trace_definition.constraints or ()), tuple(trace_definition.axes))
+    return all(holds(text, fixed | workload.axes) for text in texts)
 
 
 def _sizes(trace_definition: TraceDefinition, size: int) -> dict[str, int]:

@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import pytest
 
-from warpsmith.core.arithmetic.comparison import holds, is_comparison
+from warpsmith.core.arithmetic.comparison import holds, select_comparisons
 
 AXES = ("cols", "k", "context")
 
 
 @pytest.mark.parametrize(
-    "text", ["cols >= k", "1 <= k <= cols", "k < cols, cols <= 4 * context", "k > 2 and cols > k"]
-)
+    "text",
+    [
+        "cols >= k", "1 <= k <= cols", "k < cols, cols <= 4 * context", "k > 2 and cols > k", "cols % 8 == 0",
+        "cols == 2 * k",
+    ],
+)  # fmt: skip
 def test_comparisons_of_axes_and_numbers(text):
-    assert is_comparison(text, AXES)
+    assert select_comparisons((text, "in words"), AXES) == (text,)
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "cols is even", "cols % 8 == 0", "0 < p <= 1", "lengths <= context", "1 <= 2", "cols",
+        "cols is even", "cols % 8 != 0", "label == k", "0 < p <= 1", "lengths <= context", "1 <= 2", "cols",
         "cols <= k or k <= 2", "cols >= k, always", "every number is finite", "", "cols in k",
         "not cols <= k",
         "(" * 200,
     ],
 )  # fmt: skip
 def test_anything_else_is_words(text):
-    assert not is_comparison(text, AXES)
+    assert not select_comparisons((text,), AXES)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +42,16 @@ def test_anything_else_is_words(text):
         ("1 <= k < cols", (8, 8), False),
         ("k <= cols, cols <= 2 * k", (16, 8), True),
         ("k <= cols, cols <= 2 * k", (17, 8), False),
+        ("cols % k == 0", (16, 8), True),
+        ("cols % k == 0", (20, 8), False),
+        ("cols % k == 0", (16, 0), False),
+        ("cols == 2 * k + 1", (17, 8), True),
     ],
 )
 def test_all_of_them_hold(text, sizes, expected):
     assert holds(text, dict(zip(("cols", "k"), sizes, strict=True))) is expected
+
+
+def test_a_side_that_is_no_arithmetic_is_an_error():
+    with pytest.raises(ValueError, match="more than arithmetic"):
+        holds("cols << 2 >= k", {"cols": 8, "k": 8})

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import collections
+
 import pytest
 from lab_samples import HEAD
 
 from warpsmith.errors import BadDefinition
-from warpsmith.lab.grading import free_axes, odd, shapes
+from warpsmith.lab.grading import free_axes, guided_shapes, kept_shapes, odd, shapes
 
 MATRIX = (
     HEAD
@@ -47,6 +49,8 @@ def inputs(workload, generator, device):
         ("a multiple of 2 columns", ["rows"]),
         ("columns are even, and so is the length of a row", []),
         ("cols >= 8, rows <= 4 * cols", ["rows", "cols"]),
+        ("cols % 8 == 0, cols >= rows", ["rows", "cols"]),
+        ("rows % 8 == 0 as a rule", ["cols"]),
     ],
 )
 def test_a_promise_binds_the_axes_that_it_names_or_describes(workshop, promise, free):
@@ -54,14 +58,53 @@ def test_a_promise_binds_the_axes_that_it_names_or_describes(workshop, promise, 
     assert free_axes.variable_axes(workshop.load("pairs", text)) == free
 
 
-def test_shapes_hold_what_a_promise_compares(workshop):
-    text = MATRIX.replace("workloads=", 'constraints=("9 <= cols <= 4 * rows",), workloads=')
+@pytest.mark.parametrize(
+    "promise", ["9 <= cols <= 4 * rows", "rows % 32 == 0, cols % 32 == 0", "cols == rows + 32"]
+)
+def test_shapes_hold_what_a_promise_compares(workshop, promise):
+    text = MATRIX.replace("workloads=", f"constraints=({promise!r},), workloads=").replace("96}", "rows + 32}")
     file = workshop.load("pairs", text)
     workloads = shapes.draw_judged_workloads(file, file.definition.workloads, interpreted=False, device="cpu")
     drawn = [workload for part in workloads for workload in part]
     assert len(drawn) > 10
-    assert all(9 <= each.axes["cols"] <= 4 * each.axes["rows"] for each in drawn)
+    assert all(map(file.definition.has_shapes, drawn))
     assert len({each.axes["cols"] for each in drawn}) > 5
+
+
+@pytest.mark.parametrize(
+    "promise", ["cols <= 4 * rows + 8", "cols % 32 == 0", "rows <= cols", "cols % heads == 0"]
+)
+@pytest.mark.parametrize("own", ["", OWN.replace("SETUP", "")])
+def test_as_many_shapes_are_drawn_beside_what_a_promise_compares(workshop, promise, own):
+    text = MATRIX.replace("workloads=", f"constraints=({promise!r},), workloads=") + own
+    drawn = draw_all(workshop.load("pairs", text))
+    assert count_classes(drawn) == count_classes(draw_all(workshop.load("pairs", MATRIX + own)))
+    assert any(size % 2 for each in drawn for size in each.axes.values()), "what no promise binds is odd"
+
+
+def draw_all(file):
+    """Draw the shapes of a judgement, but far ones: two axes that are bound may be too many elements there."""
+    judged = file.definition.workloads
+    larger = shapes.draw_larger_workload(file, judged, 1 << 30, seed=1)
+    return [
+        *odd.draw_near_workloads(file, seed=1),
+        *shapes.draw_class_workloads(file, judged, seed=1),
+        *kept_shapes.draw_kept_workloads(file, judged, seed=1),
+        *guided_shapes.draw_guided_workloads(file, judged, [], {100, 5000}, seed=1),
+        *([larger] if larger else []),
+    ]
+
+
+def count_classes(drawn):
+    return collections.Counter("-".join(shape.name.split("-")[:2]) for shape in drawn)
+
+
+def test_a_far_shape_holds_a_promise_where_a_call_has_room(workshop):
+    text = MATRIX.replace("workloads=", 'constraints=("cols % 8 == 0, rows <= 4 * cols",), workloads=')
+    file = workshop.load("pairs", text)
+    drawn = shapes.draw_far_workloads(file, file.definition.workloads)
+    assert {each.name.split("-")[1] for each in drawn} == {"cols"}
+    assert all(map(file.definition.has_shapes, drawn))
 
 
 def test_a_declared_workload_holds_what_a_promise_compares(workshop):

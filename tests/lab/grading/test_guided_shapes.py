@@ -6,6 +6,7 @@ from math import prod
 
 from lab_samples import SQUARE
 
+from warpsmith.core.definition import shape_class
 from warpsmith.lab.grading import guided_shapes, shapes
 from warpsmith.lab.operator import input_rules
 
@@ -48,7 +49,7 @@ def test_numbers_that_nothing_lies_beyond_come_first(workshop):
         drawn = draw(file, {3, 5, 9, 12, 50_000}, seed)
         assert len(drawn) == input_rules.GUIDED_SHAPES["cpu"]
         assert "50000" in drawn[0].name
-        assert {shapes.shape_class(workload) for workload in drawn} == {shapes.GUIDED}
+        assert {shape_class(workload.name) for workload in drawn} == {shapes.GUIDED}
         assert {workload.set for workload in drawn} == {"full"}
 
 
@@ -100,3 +101,13 @@ def test_no_tensor_has_a_size_below_zero(workshop):
     drawn = [workload for seed in range(20) for workload in draw(file, {300}, seed)]
     assert drawn
     assert all(file.definition.has_shapes(workload) for workload in drawn), "a size is below zero"
+
+
+def test_what_a_promise_moves_stays_on_its_side_of_a_number(workshop):
+    text = PLANE.replace('flops="rows * cols"', 'flops="rows * cols", constraints=("cols % 8 == 0",)')
+    file, number = workshop.load("square", text), 70_001
+    drawn = [w for seed in range(20) for w in draw(file, {number}, seed)]
+    assert all(map(file.definition.has_shapes, drawn))
+    along = {w.axes["cols"] for w in drawn if w.name.split("-")[2] == "cols"}
+    assert {number - 1, number + 7} <= along, "the nearest multiples of both sides"
+    assert any(prod(w.axes.values()) > number for w in drawn if "rows*cols" in w.name)

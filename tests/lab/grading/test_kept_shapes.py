@@ -6,7 +6,8 @@ import random
 
 from lab_samples import SQUARE
 
-from warpsmith.lab.grading import kept_shapes, odd, shapes
+from warpsmith.core.definition import shape_class
+from warpsmith.lab.grading import kept_shapes, odd
 from warpsmith.lab.operator import input_rules
 
 STENCIL = (
@@ -24,7 +25,7 @@ def test_a_tiny_size_stays_while_all_others_are_odd(workshop):
     for seed in range(10):
         drawn = kept_shapes.draw_kept_workloads(file, judged, seed=seed)
         assert len(drawn) == input_rules.KEPT_SHAPES["cpu"]
-        assert {(shapes.shape_class(each), each.set) for each in drawn} == {("kept", "odd")}
+        assert {(shape_class(each.name), each.set) for each in drawn} == {("kept", "odd")}
         assert {each.axes["k"] for each in drawn[:2]} == {4, 8}
         assert all(each.axes[axis] % 2 for each in drawn[:2] for axis in ("h", "w"))
         assert max(map(file.definition.elements, drawn)) <= 2 * input_rules.ROUND_ELEMENTS
@@ -52,3 +53,14 @@ def test_an_odd_size_is_another_one_nearby():
         assert size not in drawn
         assert all(other % 2 for other in drawn)
         assert all(abs(other - size) <= input_rules.NEAR_DISTANCE for other in drawn)
+
+
+def test_what_is_kept_stays_while_promises_bind_the_others(workshop):
+    text = STENCIL.replace('flops="h * w * k"', 'flops="h * w * k", constraints=("h % k == 0",)')
+    file = workshop.load("square", text)
+    for seed in range(10):
+        drawn = kept_shapes.draw_kept_workloads(file, file.definition.workloads, seed=seed)
+        assert len(drawn) == input_rules.KEPT_SHAPES["cpu"]
+        assert {each.axes["k"] for each in drawn[:2]} == {4, 8}
+        assert all(each.axes["h"] % each.axes["k"] == 0 for each in drawn)
+        assert all(each.axes["w"] % 2 for each in drawn[:2]), "no promise binds it"

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from lab_samples import SQUARE
 
-from warpsmith.lab.grading import free_axes, shapes
+from warpsmith.core.definition import shape_class
+from warpsmith.lab.grading import free_axes, rows, shapes
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import load_definition
 
@@ -64,7 +65,7 @@ def test_a_ragged_shape_has_a_tail_along_one_axis(workshop):
     file = workshop.load("square", CUBE)
     for seed in range(10):
         drawn = shapes.draw_class_workloads(file, file.definition.workloads, seed=seed)
-        ragged = {w.name.split("-")[1]: w.axes for w in drawn if shapes.shape_class(w) == "ragged"}
+        ragged = {w.name.split("-")[1]: w.axes for w in drawn if shape_class(w.name) == "ragged"}
         assert set(ragged) == {"a", "b", "c"}
         for along, sizes in ragged.items():
             uneven = {axis for axis, size in sizes.items() if size % input_rules.TILE}
@@ -212,7 +213,7 @@ def test_a_far_shape_is_long_along_one_axis_and_small_otherwise():
             lengths = [range(*each) for each in (input_rules.FAR_LENGTHS, *input_rules.SHORT_LENGTHS)]
             assert any(workload.axes[longest] in each for each in lengths)
             assert all(workload.axes[each] < input_rules.FAR_WIDTH for each in workload.axes if each != longest)
-            assert shapes.shape_class(workload) == shapes.FAR
+            assert shape_class(workload.name) == shapes.FAR
             axes.add(longest)
     assert len(axes) == len(judged[0].axes)
 
@@ -231,7 +232,7 @@ def test_no_tensor_has_a_size_below_zero(workshop):
     for seed in range(20):
         drawn += shapes.draw_far_workloads(file, judged, seed=seed)
         drawn.append(shapes.draw_larger_workload(file, judged, 1 << 20, seed=seed))
-    assert any(shapes.shape_class(workload) == shapes.FAR for workload in drawn)
+    assert any(shape_class(workload.name) == shapes.FAR for workload in drawn)
     assert all(file.definition.has_shapes(workload) for workload in drawn), "a size is below zero"
     impossible = drawn[-1].model_copy(update={"axes": {"n": 3, "k": 5}})
     assert not free_axes.reference_holds(file, impossible)
@@ -249,11 +250,22 @@ def test_rows_in_which_nothing_is_added_are_far_longer_without_a_reduction(works
         assert {max(workload.axes, key=workload.axes.get) for workload in drawn} == expected
 
 
+def test_promised_multiples_leave_rows_and_offsets(workshop):
+    text = CUBE.replace('flops="a * b * c"', 'flops="a * b * c", constraints=("c % 8 == 0", "a % 8 == 0")')
+    file = workshop.load(
+        "square", text.replace("return x * x", "return x.unflatten(-1, (-1, 8)).square().flatten(-2)")
+    )
+    assert rows.find_row_axis(file) == "a"
+    beyond = shapes.lengthen_beyond(file, file.definition.workloads[0], "a", 1 << 20)
+    assert file.definition.has_shapes(beyond)
+    assert file.definition.elements(beyond) > 2 << 20
+
+
 def test_far_shapes_are_drawn_on_a_cpu_alone():
     file = load_definition(KERNELS / "rmsnorm" / "definition.py")
     judged = file.definition.select("representative")
     _, cpu = shapes.draw_judged_workloads(file, judged, interpreted=False, device="cpu")
-    assert any(shapes.shape_class(workload) == shapes.FAR for workload in cpu)
+    assert any(shape_class(workload.name) == shapes.FAR for workload in cpu)
 
 
 def test_what_is_counted_goes_beyond_what_a_float_counts(workshop):
@@ -332,7 +344,7 @@ def test_a_large_declared_size_has_unscaled_neighbours(workshop):
         base = large[close.name.removeprefix("near-").removesuffix("-unscaled")]
         distances = [abs(close.axes[name] - size) for name, size in base.axes.items()]
         assert all(0 < distance <= input_rules.NEAR_DISTANCE for distance in distances)
-        assert (shapes.shape_class(close), close.set, close.dtype) == ("near", "full", base.dtype)
+        assert (shape_class(close.name), close.set, close.dtype) == ("near", "full", base.dtype)
         bases.add(base.name)
     assert len(bases) > 1
     small = workshop.load("square", SQUARE)

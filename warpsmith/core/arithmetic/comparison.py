@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import functools
 import operator
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
+from typing import NamedTuple
 
 from warpsmith.core.arithmetic.expression import evaluate
 
@@ -15,14 +16,51 @@ _ORDERS: dict[type[ast.cmpop], Callable[[float, float], bool]] = {
     ast.LtE: operator.le,
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
 }
 
 
-def is_comparison(text: str, axes: Collection[str]) -> bool:
-    """Return True if a text is such comparisons, joined by commas or `and`, over axes and numbers alone."""
-    parts = _read_parts(text)
-    names = {node.id for part in parts for node in ast.walk(part) if isinstance(node, ast.Name)}
-    return bool(names) and names <= set(axes)
+class SizeComparison(NamedTuple):
+    """Two sides of which a promise says how they compare."""
+
+    left: str
+    """Arithmetic over axes."""
+    order: Callable[[float, float], bool]
+    """Function that is true of the values of both sides where the promise holds."""
+    right: str
+    """Arithmetic over axes."""
+    names: frozenset[str]
+    """Names of both sides."""
+
+    @property
+    def has_remainders(self) -> bool:
+        """True where a size that is one more may be right again, as multiples are."""
+        return "%" in self.left + self.right or "//" in self.left + self.right
+
+    def holds_at(self, sizes: Mapping[str, int]) -> bool:
+        """Return True if it holds for sizes by their axes; False where a side is divided by nothing."""
+        difference = self.differ(sizes)
+        return difference is not None and self.order(difference, 0)
+
+    def differ(self, sizes: Mapping[str, int]) -> float | None:
+        """Return the left side less the right one; None where one is divided by nothing.
+
+        Raises:
+            ValueError: a side is no arithmetic over the axes.
+        """
+        try:
+            return evaluate(self.left, sizes) - evaluate(self.right, sizes)
+        except ValueError as error:
+            if isinstance(error.__cause__, ZeroDivisionError):
+                return None
+            raise
+
+
+@functools.lru_cache(maxsize=1024)
+def select_comparisons(texts: tuple[str, ...], axes: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the texts that are such comparisons, joined by commas or `and`, over axes and numbers alone."""
+    names = {text: frozenset[str]().union(*(each.names for each in read_comparisons(text))) for text in texts}
+    return tuple(text for text in texts if names[text] and names[text] <= set(axes))
 
 
 def holds(text: str, sizes: Mapping[str, int]) -> bool:
@@ -31,15 +69,11 @@ def holds(text: str, sizes: Mapping[str, int]) -> bool:
     Raises:
         ValueError: a side of a comparison is no arithmetic over the axes.
     """
-    return all(
-        _ORDERS[type(order)](evaluate(ast.unparse(left), sizes), evaluate(ast.unparse(right), sizes))
-        for part in _read_parts(text)
-        for (left, right), order in zip(pairwise((part.left, *part.comparators)), part.ops, strict=True)
-    )
+    return all(each.holds_at(sizes) for each in read_comparisons(text))
 
 
 @functools.lru_cache(maxsize=1024)
-def _read_parts(text: str) -> tuple[ast.Compare, ...]:
+def read_comparisons(text: str) -> tuple[SizeComparison, ...]:
     """Parse the comparisons of a text; none if anything else is in it."""
     try:
         tree = ast.parse(text, mode="eval").body
@@ -50,6 +84,16 @@ def _read_parts(text: str) -> tuple[ast.Compare, ...]:
             pass
         case part:
             parts = [part]
-    compares = tuple(part for part in parts if isinstance(part, ast.Compare))
+    compares = [part for part in parts if isinstance(part, ast.Compare)]
     orders = {type(order) for part in compares for order in part.ops}
-    return compares if len(compares) == len(parts) and orders <= _ORDERS.keys() else ()
+    if len(compares) < len(parts) or not orders <= _ORDERS.keys():
+        return ()
+    return tuple(
+        SizeComparison(ast.unparse(left), _ORDERS[type(order)], ast.unparse(right), _list_names(left, right))
+        for part in compares
+        for (left, right), order in zip(pairwise((part.left, *part.comparators)), part.ops, strict=True)
+    )
+
+
+def _list_names(*sides: ast.expr) -> frozenset[str]:
+    return frozenset(node.id for side in sides for node in ast.walk(side) if isinstance(node, ast.Name))

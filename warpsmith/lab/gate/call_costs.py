@@ -101,8 +101,8 @@ class CallCosts:
 def guess_largest_bytes(file: DefinitionFile, workload: Workload) -> float:
     """Return the bytes of the largest tensor that the reference makes at a workload in float64, by its tensors at
     two short lengths of the longest axis that callers choose; 0 where that cannot be said."""
-    shortened = shapes.shorten_longest_axis(file, workload, lambda _: _HEARD_LENGTHS[0])
-    if shortened is None or workload.axes[axis := shortened[0]] <= _HEARD_LENGTHS[1]:
+    axis = shapes.find_axis_to_shorten(file, workload, lambda _: _HEARD_LENGTHS[0])
+    if axis is None or workload.axes[axis] <= _HEARD_LENGTHS[1]:
         return 0.0
     short, long = (_hear_sizes(file, rows.shorten(workload, axis, length)) for length in _HEARD_LENGTHS)
     if not short or not long:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from warpsmith.core import gate_rules
 from warpsmith.core.arithmetic.dtype import is_floating
-from warpsmith.core.definition import Workload
+from warpsmith.core.definition import DECLARED, Workload, shape_class
 from warpsmith.core.evaluation import REFERENCE_MISSES, Correctness, Status
 from warpsmith.core.port.check import KernelLaunch
 from warpsmith.core.trust import Check
@@ -149,7 +149,7 @@ class CorrectnessCheck:
         chance = random.SystemRandom()
         if not is_small or (self._turns is not None and chance.random() >= input_rules.ALIASED_SHARE):
             return
-        is_declared = shapes.shape_class(workload) == "declared"
+        is_declared = shape_class(workload.name) == DECLARED
         same = OVERLAPPED if chance.random() < input_rules.OVERLAPPED_SHARE else ALIASED
         for layout in (same, VIEWED) if is_declared or chance.random() < input_rules.ALIASED_SHARE else (same,):
             if not Inputs(self._file, workload, 0, self._device).draw_alias(same_shape=layout != VIEWED):
@@ -167,7 +167,7 @@ class CorrectnessCheck:
         ones where the reference does not take these.
         """
         other = scalar_values.vary_scalars(self._file, workload, random.SystemRandom())
-        if other.scalars == workload.scalars or shapes.shape_class(workload) != "declared":
+        if other.scalars == workload.scalars or shape_class(workload.name) != DECLARED:
             return
         usual = self.open_session(workload)
         usual.fill_inputs(slots=1)
@@ -193,7 +193,7 @@ class CorrectnessCheck:
         Raises:
             SideFailed: it is wrong there.
         """
-        kind = shapes.shape_class(workload)
+        kind = shape_class(workload.name)
         axis, elements = None, self._file.definition.elements(workload)
         if elements > input_rules.WHOLE_ELEMENTS[self._device] and kind != shapes.FAR:
             axis = rows.find_row_axis(self._file)
@@ -363,7 +363,7 @@ class CorrectnessCheck:
         name = session.workload.name
         normal = "normal" if layout == "contiguous" else f"normal, {layout}"
         reference_grade = self._fill_where_reference_holds(session)
-        is_declared = shapes.shape_class(session.workload) == "declared"
+        is_declared = shape_class(session.workload.name) == DECLARED
         if reference_grade.status is not Status.PASSED and (session.expanded or not is_declared):
             notes.append(f"{name} left out: the reference misses its own bound at this draw")
             return

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from warpsmith import languages
 from warpsmith.core import gate_rules
-from warpsmith.core.definition import Workload
+from warpsmith.core.definition import DECLARED, Workload, shape_class
 from warpsmith.core.evaluation import (
     BEST,
     REFERENCE,
@@ -44,7 +44,6 @@ from warpsmith.lab.gate.correctness_check import CorrectnessCheck
 from warpsmith.lab.gate.decision import ProvisionalDecision
 from warpsmith.lab.gate.paired_timing import PairedTiming, noise_floor
 from warpsmith.lab.gate.request import Request
-from warpsmith.lab.grading import shapes
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.instrumented import sanitizers
 from warpsmith.lab.instrumented.counted_build import COUNTED, build_with_counters, start_counts
@@ -220,7 +219,7 @@ class _Gate:
         if self.interpreted:
             self.sampled = [w for w in self.sampled if not self.language.distrust(request.file.definition, w)]
         self.sizes = [*self.odd, *self.timed, *self.sampled]
-        self.drawn = [w for w in (*self.odd, *self.sampled) if shapes.shape_class(w) != "declared"]
+        self.drawn = [w for w in (*self.odd, *self.sampled) if shape_class(w.name) != DECLARED]
         if request.best:
             self.timed_unseen = unseen.choose_timed(request.file.definition, self.drawn, self.device)
         timings = 0 if self._untimed_reason else self._timing_parts * (2 if request.best else 1)

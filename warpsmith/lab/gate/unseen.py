@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from warpsmith.core import gate_rules
-from warpsmith.core.definition import SHAPE_CLASSES, Definition, Workload
+from warpsmith.core.definition import SHAPE_CLASSES, Definition, Workload, shape_class
 from warpsmith.core.evaluation import BEST, UnseenShapes
 from warpsmith.core.trust import Check
 from warpsmith.lab.grading import free_axes, guided_shapes, kept_shapes, shapes
@@ -37,7 +37,7 @@ def choose_timed(definition: Definition, drawn: Sequence[Workload], device: str)
     of the source, or with sizes that are kept."""
     most, chosen = gate_rules.UNSEEN_ELEMENTS[device], []
     for kind in (kind for kind in SHAPE_CLASSES if kind not in (shapes.GUIDED, shapes.KEPT)):
-        fitting = [w for w in drawn if shapes.shape_class(w) == kind and 0 < definition.elements(w) <= most]
+        fitting = [w for w in drawn if shape_class(w.name) == kind and 0 < definition.elements(w) <= most]
         chosen += random.SystemRandom().sample(fitting, min(len(fitting), 1))
     return chosen
 
@@ -57,7 +57,7 @@ def summarize_unseen(
     """
     classes = []
     for kind in SHAPE_CLASSES:
-        members = [workload for workload in right if shapes.shape_class(workload) == kind]
+        members = [workload for workload in right if shape_class(workload.name) == kind]
         chosen = next((w for w in timed if w in members), None) if open_session else None
         speedup = _time_speedup(open_session, chosen) if open_session and chosen else None
         if members:

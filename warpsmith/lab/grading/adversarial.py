@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Collection
 
-from warpsmith.core.definition import Workload
+from warpsmith.core.definition import Workload, shape_class
 from warpsmith.lab.grading import shapes
 from warpsmith.lab.grading.correctness import Truth
 from warpsmith.lab.operator import input_rules
@@ -64,7 +64,7 @@ def choose_distributions(
     """
     if not available:
         return ()
-    kind, always = shapes.shape_class(workload), tuple(name for name in available if name in (IN_RANGE, IGNORED))
+    kind, always = shape_class(workload.name), tuple(name for name in available if name in (IN_RANGE, IGNORED))
     below = (MASKED_ROWS, PADDED_ROWS) if set(MASKS_BELOW).intersection(finite) else ()
     masked = (*below, *((MASKED_ABOVE,) if MASKED_ABOVE in finite else ()))
     pairs = (PATTERNED, *((MASKED_PAIRS,) if MASKED_PAIRS in finite or kind == "declared" else ()))

@@ -11,6 +11,7 @@ from warpsmith.lab.grading import correctness, rows
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.lab.operator.promised_sizes import fit_to_promises
 from warpsmith.lab.operator.promises import unbound_axes
 
 
@@ -82,7 +83,13 @@ def _try_axis(file: DefinitionFile, axis: str) -> str:
     smallest, failure = min(file.definition.select("representative"), key=file.definition.elements), ""
     for step in input_rules.TRIED_STEPS:
         length = smallest.axes[axis] + step
-        failure = _describe_failure(file, rows.shorten(smallest, axis, length)) if length > 0 else failure
+        if length <= 0:
+            continue
+        tried = fit_to_promises(file.definition, rows.shorten(smallest, axis, length), [axis])
+        if tried.axes == smallest.axes:
+            failure = failure or "a promise binds its size"
+            continue
+        failure = _describe_failure(file, tried)
         if not failure:
             break
     return failure

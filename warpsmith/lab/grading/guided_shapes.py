@@ -13,6 +13,7 @@ from warpsmith.lab.grading import free_axes, odd, rows
 from warpsmith.lab.grading.shapes import GUIDED
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
+from warpsmith.lab.operator.promised_sizes import fit_to_promises
 from warpsmith.lab.operator.scalar_values import vary_scalars
 
 Dims = tuple[str, ...]
@@ -68,12 +69,8 @@ def draw_guided_workloads(
     most_of = {} if device == "cpu" and not interpreted else _largest_sizes(file, judged, axes, interpreted)
     targets = list(_list_targets(definition, axes, (*judged, *others), sizes, chance))
     for target in sorted(chance.sample(targets, len(targets)), key=lambda target: target.rank):
-        workload = _reach(file, chance.choice(list(judged)), axes, target, chance)
-        if (
-            workload is None
-            or not definition.has_shapes(workload)
-            or any(workload.axes[axis] > most_of[axis] for axis in most_of)
-        ):
+        workload = _reach_promised(file, chance.choice(list(judged)), axes, target, chance)
+        if workload is None or any(workload.axes[axis] > most_of[axis] for axis in most_of):
             continue
         elements = definition.elements(workload)
         is_first = not drawn or (target.rank == 0 and target.dims not in large)  # each may be what is counted
@@ -137,6 +134,20 @@ def _list_dims(definition: Definition, axes: Sequence[str]) -> list[Dims]:
         dims for dims in tensors if set(dims) & set(axes) and len(dims) > 1 and len(set(dims)) == len(dims)
     ]
     return [*((axis,) for axis in axes), *products]
+
+
+def _reach_promised(
+    file: DefinitionFile, base: Workload, axes: Sequence[str], target: _GuidedSize, chance: random.Random
+) -> Workload | None:
+    """Return a workload of the target's size, or of a near one on the same side of its number; None where promises
+    of callers admit neither."""
+    definition, workload = file.definition, _reach(file, base, axes, target, chance)
+    if workload is None:
+        return None
+    workload = fit_to_promises(definition, workload, axes, target.dims)
+    size = prod(definition.sizes(workload)[axis] for axis in target.dims)
+    is_beside = (size > target.number) == (target.size > target.number)
+    return workload if is_beside and definition.has_shapes(workload) else None
 
 
 def _reach(

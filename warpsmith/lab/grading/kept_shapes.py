@@ -7,12 +7,14 @@ from __future__ import annotations
 import random
 import secrets
 from collections.abc import Sequence
+from functools import partial
 
 from warpsmith.core.definition import Workload
 from warpsmith.lab.grading import free_axes, odd
 from warpsmith.lab.grading.shapes import KEPT, vary_and_fit
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
+from warpsmith.lab.operator.promised_sizes import draw_promised_workload, fit_to_promises
 
 
 def draw_kept_workloads(
@@ -37,8 +39,8 @@ def draw_kept_workloads(
     while len(choices) < count:
         choices.append((chance.choice(bases), chance.sample(axes, chance.randrange(1, len(axes)))))
     for index, (base, unchanged) in enumerate(choices):
-        small, plain = _keep_sizes(file, base, axes, unchanged, chance)
-        plain = plain.model_copy(update={"name": f"{KEPT}-{index}-{'-'.join(unchanged)}-{base.name}"[:80]})
+        name = f"{KEPT}-{index}-{'-'.join(unchanged)}-{base.name}"[:80]
+        small, plain = _keep_sizes(file, base, axes, unchanged, name, chance)
         if workload := vary_and_fit(file, small, plain, chance, device):
             drawn.append(workload)
     return drawn
@@ -49,7 +51,12 @@ def _tiny_sizes(workload: Workload, axes: Sequence[str]) -> dict[str, int]:
 
 
 def _keep_sizes(
-    file: DefinitionFile, base: Workload, axes: Sequence[str], unchanged: Sequence[str], chance: random.Random
+    file: DefinitionFile,
+    base: Workload,
+    axes: Sequence[str],
+    unchanged: Sequence[str],
+    name: str,
+    chance: random.Random,
 ) -> tuple[Workload, Workload]:
     """Return a workload that is shorter along all axes but some, and it with odd sizes along all others.
 
@@ -58,8 +65,14 @@ def _keep_sizes(
     others = [axis for axis in axes if axis not in unchanged]
     small = odd.halve_longest(file, base, others, input_rules.ROUND_ELEMENTS)
     small = odd.halve_longest(file, small, unchanged, input_rules.NEAR_ELEMENTS)
-    sizes = {axis: odd.draw_near_size(small.axes[axis], chance, tile=2, least=3) for axis in others}
-    return small, odd.halve_longest(file, odd.resize(small, KEPT, sizes), axes, _MOST_ELEMENTS)
+    small = fit_to_promises(file.definition, small, axes, unchanged)
+
+    def draw() -> Workload:
+        sizes = {axis: odd.draw_near_size(small.axes[axis], chance, tile=2, least=3) for axis in others}
+        return odd.halve_longest(file, odd.resize(small, name, sizes), axes, _MOST_ELEMENTS)
+
+    shorten = partial(odd.halve_loose, file, axes, _MOST_ELEMENTS)
+    return small, draw_promised_workload(file.definition, draw, axes, unchanged, shorten)
 
 
 _MOST_ELEMENTS = input_rules.NEAR_ROOM * input_rules.NEAR_ELEMENTS

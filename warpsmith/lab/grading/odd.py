@@ -5,12 +5,14 @@ from __future__ import annotations
 import random
 import secrets
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 
 from warpsmith.core.definition import Workload, WorkloadSet
 from warpsmith.lab.grading import free_axes
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
+from warpsmith.lab.operator.promised_sizes import draw_promised_workload, fit_to_promises, list_loose_axes
 
 
 def derive_odd_workloads(file: DefinitionFile) -> list[Workload]:
@@ -28,6 +30,7 @@ def derive_odd_workloads(file: DefinitionFile) -> list[Workload]:
         resize(smallest, f"odd-{name}", dict.fromkeys(variable, size))
         for name, size in input_rules.ODD_SIZES.items()
     ]
+    workloads = [fit_to_promises(file.definition, workload, variable) for workload in workloads]
     empty = _resize_to_nothing(smallest, variable)
     empty = [empty[0], *(workload for workload in empty[1:] if _has_no_results(file, workload))]
     for dtype in sorted({workload.dtype for workload in file.definition.workloads} - {smallest.dtype}):
@@ -74,8 +77,9 @@ def draw_near_workloads(
     workloads: list[Workload] = []
     for workload in chance.sample(declared, len(declared)):
         small = scale_down(file, workload, variable, elements)
-        axes = {name: draw_near_size(small.axes[name], chance) for name in variable}
-        drawn = resize(small, f"near-{workload.name}"[:80], axes)
+        name = f"near-{workload.name}"[:80]
+        draw = partial(resize_near, small, name, variable, chance)
+        drawn = draw_promised_workload(file.definition, draw, variable)
         if len(workloads) < count and (near := free_axes.fit_workload(file, small, drawn, device)):
             workloads.append(near)
     return workloads
@@ -88,9 +92,10 @@ def resize(workload: Workload, name: str, axes: dict[str, int]) -> Workload:
 
 def scale_down(file: DefinitionFile, workload: Workload, variable: list[str], most: int) -> Workload:
     """Halve the longest axis until the tensors have at most `most` elements, or `NEAR_ROOM` times as many where no
-    axis is longer than a tile."""
+    axis is longer than a tile. Other sizes follow as far as promises of callers bind them."""
     whole_tiles = halve_longest(file, workload, variable, most, input_rules.TILE)
-    return halve_longest(file, whole_tiles, variable, input_rules.NEAR_ROOM * most)
+    small = halve_longest(file, whole_tiles, variable, input_rules.NEAR_ROOM * most)
+    return fit_to_promises(file.definition, small, variable)
 
 
 def halve_longest(
@@ -104,6 +109,18 @@ def halve_longest(
             break
         workload = resize(workload, workload.name, {longest: workload.axes[longest] // 2})
     return workload
+
+
+def halve_loose(file: DefinitionFile, variable: Sequence[str], most: int, workload: Workload) -> Workload | None:
+    """Halve the longest of those axes that no promise of callers compares until the tensors have at most `most`
+    elements; return None where they have more."""
+    short = halve_longest(file, workload, list_loose_axes(file.definition, variable), most)
+    return short if file.definition.elements(short) <= most else None
+
+
+def resize_near(workload: Workload, name: str, axes: Sequence[str], chance: random.Random) -> Workload:
+    """Return an odd workload of another name with sizes near those of some axes."""
+    return resize(workload, name, {axis: draw_near_size(workload.axes[axis], chance) for axis in axes})
 
 
 def draw_near_size(size: int, chance: random.Random, tile: int = input_rules.TILE, least: int = 1) -> int:

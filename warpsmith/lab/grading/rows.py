@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from warpsmith.core.definition import TensorSpec, Workload
@@ -14,6 +14,7 @@ from warpsmith.lab.grading import reference_calls
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile, Function
 from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.lab.operator.promised_sizes import fit_to_promises, list_loose_axes
 from warpsmith.lab.operator.promises import unbound_axes
 
 if TYPE_CHECKING:
@@ -166,5 +167,13 @@ def _shorten_others(file: DefinitionFile, workload: Workload, axis: str) -> Work
     if file.inputs is not None or file.definition.elements(workload) <= _SMALL:
         return workload
     free = [name for name in unbound_axes(file.definition) if name != axis]
-    short = {name: min(workload.axes[name], _OTHER) for name in free}
-    return workload.model_copy(update={"axes": {**workload.axes, **short}})
+    short = fit_to_promises(file.definition, _limit(workload, free), free)
+    if file.definition.has_shapes(short):
+        return short
+    return _limit(workload, list_loose_axes(file.definition, free))  # a promise is about the axis that is tried
+
+
+def _limit(workload: Workload, axes: Iterable[str]) -> Workload:
+    return workload.model_copy(
+        update={"axes": workload.axes | {axis: min(workload.axes[axis], _OTHER) for axis in axes}}
+    )

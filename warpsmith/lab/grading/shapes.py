@@ -12,13 +12,15 @@ import random
 import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import gcd, prod
 
 from warpsmith.core.arithmetic.dtype import is_floating
-from warpsmith.core.definition import SHAPE_CLASSES, Workload
+from warpsmith.core.definition import Workload, shape_class
 from warpsmith.lab.grading import free_axes, odd, rows
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
+from warpsmith.lab.operator.promised_sizes import draw_promised_workload, fit_to_promises
 from warpsmith.lab.operator.scalar_values import vary_scalars
 from warpsmith.lab.operator.sum_axes import adds_nothing_along
 
@@ -100,7 +102,9 @@ def draw_class_workloads(
     factors = {axis: _factors(file, axis, row_axis) for axis in axes}
     drawn = []
     if row_axis in axes and len(axes) > 1:
-        singles = (_shorten_to_single(file, each, row_axis) for each in chance.sample(judged, len(judged)))
+        singles = [_shorten_to_single(file, each, row_axis) for each in chance.sample(judged, len(judged))]
+        further = [axis for axis in axes if axis != row_axis]
+        singles = [fit_to_promises(file.definition, each, further) for each in singles]
         by_sizes = {tuple(each.axes.values()): each for each in singles if file.definition.elements(each) <= most}
         fitting = (vary_and_fit(file, each, each, chance, device) for each in by_sizes.values())
         drawn += list(filter(None, fitting))[: input_rules.SINGLE_ROWS]
@@ -115,9 +119,7 @@ def draw_class_workloads(
             small = odd.scale_down(
                 file, declared, axes, min(most, input_rules.ROUND_ELEMENTS) if kind.startswith("round") else most
             )
-            sizes = _draw_sizes(kind, small, longest, factors, chance)
-            plain = odd.resize(small, f"{kind}-{declared.name}"[:80], sizes)
-            plain = _bound_elements(file, plain, kind, axes)
+            plain = _draw_of_class(file, kind, declared, small, longest, factors, chance)
             if workload := vary_and_fit(file, small, plain, chance, device):
                 drawn.append(workload)
                 break
@@ -163,7 +165,8 @@ def draw_larger_workload(
         workload = rows.shorten(largest, axis, length).model_copy(
             update={"name": f"larger-{largest.name}"[:80], "set": "full"}
         )
-        is_possible = largest.axes[axis] and definition.has_shapes(workload)
+        workload = fit_to_promises(definition, workload, axes, [axis])
+        is_possible = 0 < largest.axes[axis] < workload.axes[axis] and definition.has_shapes(workload)
         if is_possible and sum(definition.nbytes(spec, workload) for spec in specs) <= most_bytes:
             return vary_scalars(file, workload, chance)
     return None
@@ -217,15 +220,17 @@ def _lengthen(
     room: int,
     chance: random.Random,
 ) -> Workload:
-    """Return a workload of a length along an axis, and of so little else that it has `room` elements if it can. As
-    long as a tensor has a size below zero, little else is drawn again, a few times."""
+    """Return a workload of a length along an axis, and of so little else that it has `room` elements if it can."""
     name = f"{FAR}-{axis}-2^{length.bit_length() - 1}-{base.name}"[:80]
-    for _ in range(input_rules.SHAPE_TRIES):
-        others = {other: chance.randrange(1, input_rules.FAR_WIDTH) for other in axes if other != axis}
-        plain = odd.resize(base, name, {**others, axis: length})
-        plain = odd.halve_longest(file, plain, list(others), room)
-        if file.definition.has_shapes(plain):
-            break
+    others = [other for other in axes if other != axis]
+
+    def draw() -> Workload:
+        sizes = {other: chance.randrange(1, input_rules.FAR_WIDTH) for other in others}
+        plain = odd.resize(base, name, {**sizes, axis: length})
+        return odd.halve_longest(file, plain, others, room)
+
+    shorten = partial(odd.halve_loose, file, others, room)
+    plain = draw_promised_workload(file.definition, draw, axes, [axis], shorten)
     return vary_scalars(file, plain.model_copy(update={"set": "full"}), chance)
 
 
@@ -240,9 +245,9 @@ def draw_close_workload(
     if not axes or not large:
         return None
     base = chance.choice(large)
-    sizes = {axis: odd.draw_near_size(base.axes[axis], chance) for axis in axes}
-    changes = {"name": f"near-{base.name}-unscaled"[:80], "set": "full"}
-    return vary_scalars(file, odd.resize(base, "", sizes).model_copy(update=changes), chance)
+    name = f"near-{base.name}-unscaled"[:80]
+    close = draw_promised_workload(definition, partial(odd.resize_near, base, name, axes, chance), axes)
+    return vary_scalars(file, close.model_copy(update={"set": "full"}), chance)
 
 
 def draw_middle_workload(
@@ -270,22 +275,21 @@ def draw_middle_workload(
             length = int(least * (most / least) ** chance.random()) // step * step
             if least < length < most and length not in sizes:
                 changes = {"name": f"middle-{largest.name}"[:80], "set": "full"}
-                return vary_scalars(file, rows.shorten(largest, axis, length).model_copy(update=changes), chance)
+                workload = rows.shorten(largest, axis, length).model_copy(update=changes)
+                workload = fit_to_promises(definition, workload, free_axes.drawable_axes(file), [axis])
+                return vary_scalars(file, workload, chance)
     return None
 
 
-def shorten_longest_axis(
-    file: DefinitionFile, workload: Workload, length: Callable[[int], int]
-) -> tuple[str, Workload] | None:
-    """Return the longest axis that callers choose and that may have that length instead, with the workload that
-    does; None if no axis may: a promise such as `least <= context` may forbid it, and an axis that is no size of a
-    tensor shortens nothing."""
+def find_axis_to_shorten(file: DefinitionFile, workload: Workload, length: Callable[[int], int]) -> str | None:
+    """Return the longest axis that callers choose and that may have that length instead; None if no axis may: a
+    promise such as `least <= context` may forbid it, and an axis that is no size of a tensor shortens nothing."""
     definition = file.definition
     for axis in sorted(free_axes.drawable_axes(file), key=lambda name: -workload.axes[name]):
         part = rows.shorten(workload, axis, length(workload.axes[axis]))
         is_part = definition.has_shapes(part) and definition.elements(part) != definition.elements(workload)
         if part.axes[axis] and is_part:
-            return axis, part
+            return axis
     return None
 
 
@@ -295,10 +299,10 @@ def take_part(file: DefinitionFile, workload: Workload, divisor: int) -> Workloa
 
     It is shorter by the divisor along the longest axis that may be.
     """
-    if shape_class(workload) not in (GUIDED, FAR):
+    if shape_class(workload.name) not in (GUIDED, FAR):
         return None
-    shortened = shorten_longest_axis(file, workload, lambda length: length // divisor)
-    return shortened[1] if shortened else None
+    axis = find_axis_to_shorten(file, workload, lambda length: length // divisor)
+    return rows.shorten(workload, axis, workload.axes[axis] // divisor) if axis else None
 
 
 def lengthen_beyond(file: DefinitionFile, workload: Workload, axis: str, limit: int) -> Workload:
@@ -308,12 +312,8 @@ def lengthen_beyond(file: DefinitionFile, workload: Workload, axis: str, limit: 
     longest = max(prod(definition.shape(spec, row)) for spec in specs if axis in spec.shape)
     length = int(limit * input_rules.OFFSET_FACTOR) // max(longest, 1) + 1
     name = f"beyond 2^{limit.bit_length() - 1}"
-    return rows.shorten(workload, axis, length).model_copy(update={"name": name, "set": "full"})
-
-
-def shape_class(workload: Workload) -> str:
-    """Return the class of a drawn workload by its name, and `declared` for any other."""
-    return next((kind for kind in SHAPE_CLASSES if workload.name.startswith(f"{kind}-")), "declared")
+    longer = rows.shorten(workload, axis, length).model_copy(update={"name": name, "set": "full"})
+    return fit_to_promises(definition, longer, [axis], [axis])
 
 
 def _free_axes(file: DefinitionFile) -> list[str]:
@@ -385,15 +385,30 @@ def _draw_sizes(
             return {**sizes, first: longer, others[0]: max(1, sizes[others[0]] // factor)}
 
 
-def _bound_elements(file: DefinitionFile, workload: Workload, kind: str, axes: Sequence[str]) -> Workload:
-    """Return the workload with shorter axes if its tensors are too large: axes multiply, and some are bound to be
-    long. The axis that a `long` one is about stays."""
-    kind, _, along = kind.partition("-")
-    if kind == "long":
-        return odd.halve_longest(
-            file, workload, [axis for axis in axes if axis != along], input_rules.LONG_ELEMENTS
-        )
-    return odd.halve_longest(file, workload, axes, input_rules.NEAR_ROOM * input_rules.NEAR_ELEMENTS)
+def _draw_of_class(
+    file: DefinitionFile,
+    kind: str,
+    declared: Workload,
+    small: Workload,
+    longest: Sizes,
+    factors: Mapping[str, tuple[float, float]],
+    chance: random.Random,
+) -> Workload:
+    """Draw a workload of a class, with shorter axes if its tensors are too large: axes multiply, and some are
+    bound to be long. The axis that a `long` one is about stays."""
+    axes, along = list(longest), kind.partition("-")[2]
+    about = axes[:-1] if along == _ROW else [along] if along in axes else []
+    most, shortened = input_rules.NEAR_ROOM * input_rules.NEAR_ELEMENTS, axes
+    if kind.startswith("long"):
+        most, shortened = input_rules.LONG_ELEMENTS, [axis for axis in axes if axis != along]
+
+    def draw() -> Workload:
+        sizes = _draw_sizes(kind, small, longest, factors, chance)
+        plain = odd.resize(small, f"{kind}-{declared.name}"[:80], sizes)
+        return odd.halve_longest(file, plain, shortened, most)
+
+    shorten = partial(odd.halve_loose, file, shortened, most)
+    return draw_promised_workload(file.definition, draw, axes, about, shorten)
 
 
 def _draw_power(most: int, number: int, chance: random.Random) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from warpsmith.core import gate_rules
+from warpsmith.core.definition import shape_class
 from warpsmith.core.evaluation import Status
 from warpsmith.lab.gate.calls import edits
 from warpsmith.lab.grading import correctness, rows, shapes
@@ -56,7 +57,7 @@ def _draw_exchanges(session: Session) -> list[tuple[str, edits.EditKind]]:
     kinds = {name: sorted(set(edits.list_exchanges(session, name, tensor))) for name, tensor in drawn.items()}
     weights = [name for name in drawn if specs[name].role == "weight" and kinds[name]]
     others = [name for name in drawn if specs[name].role != "weight" and kinds[name]]
-    count = 1 if shapes.shape_class(session.workload) in _MANY else 2
+    count = 1 if shape_class(session.workload.name) in _MANY else 2
     chosen = chance.sample(weights, min(len(weights), input_rules.EDITED_WEIGHTS))
     pairs = [(name, kind) for name in chosen for kind in chance.sample(kinds[name], min(len(kinds[name]), count))]
     return pairs + [(name, chance.choice(kinds[name])) for name in chance.sample(others, min(len(others), 1))]
@@ -91,7 +92,7 @@ def _write_visible_edit(session: Session, name: str, kind: edits.EditKind) -> No
 
     A call may read a few rows of a table. Shapes of which there are many get a single draw.
     """
-    drawn, is_one_of_many = session.drawn[0], shapes.shape_class(session.workload) in _MANY
+    drawn, is_one_of_many = session.drawn[0], shape_class(session.workload.name) in _MANY
     before = {output: tensor.clone() for output, tensor in session.fetch_outputs(SOLUTION, 0).items()}
     for _ in range(1 if is_one_of_many else input_rules.EDIT_DRAWS):
         session.write_inputs(0, {**drawn, name: edits.draw_exchange(drawn[name], kind).apply(drawn[name])})

@@ -6,10 +6,10 @@ import random
 from collections.abc import Callable, Iterator
 
 from warpsmith.core import gate_rules
-from warpsmith.core.definition import Workload
+from warpsmith.core.definition import Workload, shape_class
 from warpsmith.core.evaluation import Status
 from warpsmith.errors import BadDefinition
-from warpsmith.lab.grading import planted_values, shapes
+from warpsmith.lab.grading import planted_values
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
@@ -31,7 +31,7 @@ class SpecialNumbers:
         """Make some calls at a near or declared workload, unless it is large: with numbers that are special
         together, or sizes of the call, and with elements equal to numbers."""
         definition = self._file.definition
-        is_plain = shapes.shape_class(workload) == "near" or workload in definition.workloads
+        is_plain = shape_class(workload.name) == "near" or workload in definition.workloads
         if (
             not is_plain
             or not 0 < definition.elements(workload) <= input_rules.NEAR_ROOM * input_rules.NEAR_ELEMENTS

@@ -7,11 +7,10 @@ from math import inf, nan
 from typing import TYPE_CHECKING
 
 from warpsmith.core import gate_rules
-from warpsmith.core.definition import Workload
+from warpsmith.core.definition import DECLARED, Workload, shape_class
 from warpsmith.core.evaluation import Status
 from warpsmith.errors import BadDefinition
 from warpsmith.lab.gate.calls.special_numbers import GradedCall
-from warpsmith.lab.grading import shapes
 from warpsmith.lab.grading.reference_calls import float64_mode, run_wide
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.promises import mentions_finite
@@ -36,7 +35,7 @@ def call_beside_unwritten(
 ) -> GradedCall | None:
     """Make a call at a near or an odd workload; None where the reference reads all, and where a promise is about
     finite numbers."""
-    is_plain = workload.set == "odd" and shapes.shape_class(workload) in ("near", "declared")
+    is_plain = workload.set == "odd" and shape_class(workload.name) in ("near", DECLARED)
     if not is_plain or mentions_finite(file.definition) or not file.definition.elements(workload):
         return None
     session, grade = open_session(workload), None
