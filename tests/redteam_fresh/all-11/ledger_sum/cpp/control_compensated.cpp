@@ -1,0 +1,21 @@
+// class: compensated sum
+// kind: control
+// how: Neumaier's sum, and the plain one where that is not finite
+#include <cmath>
+#include <warpsmith.hpp>
+
+extern "C" void run(const Tensor& x, Tensor& y) {
+  const int64_t rows = x.size(0), cols = x.size(1);
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* in = x.data<float>() + r * cols;
+    float sum = 0, lost = 0, plain = 0;
+    for (int64_t i = 0; i < cols; ++i) {
+      const float v = in[i], next = sum + v;
+      lost += std::fabs(sum) >= std::fabs(v) ? (sum - next) + v : (v - next) + sum;
+      sum = next;
+      plain += v;
+    }
+    const float total = sum + lost;
+    y.data<float>()[r] = std::isfinite(total) ? total : plain;
+  }
+}
