@@ -11,8 +11,9 @@ from lab_samples import SQUARE
 from warpsmith.core.definition import Workload
 from warpsmith.lab.grading.correctness import Truth, compute_truth
 from warpsmith.lab.operator.definition_file import load_definition
-from warpsmith.lab.operator.distributions import ALONE, RELATED_INPUTS, REPEATED, shape_values
+from warpsmith.lab.operator.distributions import ALONE, RELATED_INPUTS, REPEATED, shape_values, vary_nan_bits
 from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.lab.operator.tensor_bytes import computable
 
 REDTEAM = Path(__file__).parents[2] / "redteam"
 
@@ -208,3 +209,38 @@ def test_masks_of_pairs_do_not_stand_in_an_empty_input(workshop):
     ).replace("(x)", "(x, m)")
     source = Inputs(workshop.load("square", text), Workload(name="w", axes={"n": 20}), 3, "cpu")
     assert all(bool(source.draw("masked_pairs")["x"].isinf().any()) for _ in range(20))
+
+
+def test_squares_are_symmetric_or_shifted_but_for_a_few_elements():
+    generator = torch.Generator().manual_seed(1)
+    drawn = [
+        shape_values("patterned", torch.randn(40, 40, generator=generator), "float32", generator)
+        for _ in range(300)
+    ]
+    symmetric = [int((each != each.mT).sum()) for each in drawn if bool((each != 0).all())]
+    shifted = [int((each[1:, 1:] != each[:-1, :-1]).sum()) for each in drawn if bool((each != 0).all())]
+    for counts in (symmetric, shifted):
+        assert counts.count(0) > 3
+        assert sum(0 < count <= 12 for count in counts) > 3
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16", "float8_e5m2", "float8_e4m3fn"])
+def test_bits_of_nan_vary_and_no_other_ones(dtype):
+    generator = torch.Generator().manual_seed(1)
+    values = shape_values("nonfinite", torch.randn(99, 33, generator=generator), dtype, generator)
+    values = values.to(getattr(torch, dtype))
+    varied = vary_nan_bits("nonfinite", values, generator)
+    is_nan = computable(values).isnan()
+    assert torch.equal(computable(varied).isnan(), is_nan)
+    assert torch.equal(computable(varied)[~is_nan], computable(values)[~is_nan])
+    whole = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[varied.itemsize]
+    assert varied.view(whole)[is_nan].unique().numel() == (2 if dtype == "float8_e4m3fn" else 4)
+    assert vary_nan_bits("normal", values, generator) is values
+
+
+def test_rows_hold_several_numbers_that_are_not_finite():
+    generator = torch.Generator().manual_seed(1)
+    values = shape_values("nonfinite", torch.randn(500, 33, generator=generator), "float32", generator)
+    kinds = torch.stack([values.isnan(), values.isposinf(), values.isneginf()])
+    present = {tuple(row) for row in kinds.sum(-1).T.tolist()}
+    assert {(0, 0, 0), (2, 0, 0), (1, 1, 0), (0, 1, 1), (1, 1, 1)} <= present

@@ -10,7 +10,13 @@ from warpsmith.core.definition import Workload
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.distributions import OTHER_SIGNS
 from warpsmith.lab.operator.inputs import Inputs
-from warpsmith.lab.operator.related_values import order_integers, plant_ends, relate_input, view_start
+from warpsmith.lab.operator.related_values import (
+    draw_offsets,
+    order_integers,
+    plant_ends,
+    relate_input,
+    view_start,
+)
 
 
 def describe(values: torch.Tensor) -> set[str]:
@@ -23,7 +29,7 @@ def describe(values: torch.Tensor) -> set[str]:
     if distinct.numel() > 3 and (values[::2] == values[1::2]).all() and not (values.diff() >= 0).all():
         kinds.add("runs")
     counts = values.unique(return_counts=True)[1].tolist()
-    if max(counts) < values.numel() <= max(counts) + input_rules.ALIKE_INTEGERS:
+    if max(counts) < values.numel() <= max(counts) + input_rules.EXCEPTIONS:
         kinds.add("alike")
     if counts == [values.numel() // 2] * 2 and (values[: counts[0]] == values[0]).all():
         kinds.add("halves")
@@ -34,7 +40,7 @@ def describe(values: torch.Tensor) -> set[str]:
 
 def test_wide_integers_are_near_each_other_multiples_in_runs_or_few():
     seen = []
-    for seed in range(200):
+    for seed in range(800):
         generator = torch.Generator().manual_seed(seed)
         drawn = torch.randint(3, 1 << 62, (1024,), generator=generator)
         values = order_integers(drawn, generator)
@@ -53,6 +59,36 @@ def test_integers_are_sorted_but_for_a_few():
         steps = order_integers(drawn, generator).diff()
         breaks.append(min(int((steps < 0).sum()), int((steps > 0).sum())))
     assert sum(0 < count <= 3 for count in breaks) > 20
+
+
+@pytest.mark.parametrize(
+    "is_structured",
+    [
+        lambda x: int((x.diff() != 1).sum()) <= 6 and bool((x.diff() == 1).any()),
+        lambda x: int((x.diff() != x.diff().mode().values).sum()) <= 6 and abs(int(x.diff().mode().values)) > 1,
+        lambda x: any(int((x[:-p] != x[p:]).sum()) <= 6 for p in (64, 128, 512, 2048)),
+        lambda x: int((x >= 256).sum()) <= 3 and x.unique().numel() > 4,
+    ],
+    ids=["consecutive", "progression", "sequence", "narrow"],
+)
+def test_structures_have_exceptions(is_structured):
+    several = 0
+    for seed in range(2400):
+        generator = torch.Generator().manual_seed(seed)
+        drawn = torch.randint(1 << 20, (4096,), generator=generator)
+        values = order_integers(drawn, generator)
+        if values.unique().numel() > 4 and is_structured(values):
+            several += 1
+    assert several > 8
+
+
+@pytest.mark.parametrize("total", [64 * 32, 64 * 32 + 5])
+def test_groups_that_are_alike_but_for_one(total):
+    sizes = [draw_offsets(65, total, torch.Generator().manual_seed(seed)).diff() for seed in range(300)]
+    assert all(int(each.sum()) == total and bool((each >= 0).all()) for each in sizes)
+    alike = [int((each != each.mode().values).sum()) for each in sizes]
+    assert total % 64 or sum(count == 2 for count in alike) > 8
+    assert total % 64 or sum(count == 0 for count in alike) > 8
 
 
 @pytest.mark.parametrize(

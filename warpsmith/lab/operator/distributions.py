@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from warpsmith.core.arithmetic.dtype import DTYPES
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.masks import draw_some_pairs, mask_part, mask_rows, place_exceptions
+from warpsmith.lab.operator.tensor_bytes import computable
 
 if TYPE_CHECKING:
     import torch
@@ -41,7 +42,8 @@ MASKED_PAIRS = "masked_pairs"
 elsewhere: an additive mask that is causal, a band, blocks or steps, or nearly so."""
 
 PATTERNED = "patterned"
-"""Distribution that is one or normal in such a pattern, and zero elsewhere, as weights of a graph are."""
+"""Distribution that is one or normal in such a pattern, and zero elsewhere, as weights of a graph are. In half of
+the draws a square is symmetric, or its rows are shifts of each other, most often but for a few elements."""
 
 MIXED_ROWS = "mixed_rows"
 """Distribution whose rows, along an axis, each have one of `ADVERSARIAL` by chance: one call at a large shape
@@ -184,6 +186,8 @@ def _shape_all(name: str, values: torch.Tensor, dtype: str, generator: torch.Gen
             return _shape_pairs(values, 0.0, 1 - input_rules.PLAIN_PAIRS, -inf, generator)
         case "masked_pairs" if values.ndim and values.numel():
             return mask_part(values, -1, generator)
+        case "patterned" if _is_square(values) and int(torch.randint(2, (), **options)):
+            return _relate_rows(values, generator)
         case "patterned" if values.ndim > 1 and values.numel():
             return _shape_pairs(values, 1.0, input_rules.PLAIN_PAIRS, 0.0, generator)
         case "periodic" if values.ndim and values.numel():
@@ -233,6 +237,28 @@ def _shape_pairs(
     if float(torch.rand((), generator=generator, device=values.device)) < share:
         values = torch.full_like(values, within)
     return values.masked_fill(~pairs, beyond)
+
+
+def _is_square(values: torch.Tensor) -> bool:
+    return values.ndim > 1 and values.shape[-2] == values.shape[-1] > 1
+
+
+def _relate_rows(values: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return squares that are symmetric, or whose rows are each the one before, shifted or rotated by one; in
+    three draws of four but for a few elements."""
+    import torch
+
+    options: dict[str, Any] = {"generator": generator, "device": values.device}
+    form, is_whole = (int(torch.randint(most, (), **options)) for most in (3, 4))
+    length = values.shape[-1]
+    places = torch.arange(length, device=values.device)
+    shifts = places - places.unsqueeze(-1)  # of each column against its row
+    if form == 0:
+        related = torch.where(shifts < 0, values.mT, values)
+    else:
+        sources = shifts % length if form == 1 else shifts + length - 1
+        related = values.flatten(-2)[..., sources.flatten()].view(values.shape)
+    return related if is_whole == 0 else place_exceptions(related.contiguous(), values, generator)
 
 
 def _raise_period(values: torch.Tensor, dtype: str, generator: torch.Generator) -> torch.Tensor:
@@ -299,7 +325,7 @@ def _mix_rows(values: torch.Tensor, dtype: str, generator: torch.Generator) -> t
 
 
 def _nonfinite(values: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Put NaN, infinity or minus infinity at one element of about three in eight rows, and of at least one row.
+    """Put NaN, infinity or minus infinity at one to three elements of about half of the rows, and of at least one.
 
     In a vector, every element is a row.
     """
@@ -307,10 +333,37 @@ def _nonfinite(values: torch.Tensor, generator: torch.Generator) -> torch.Tensor
 
     options: dict[str, Any] = {"generator": generator, "device": values.device}
     rows = values.view(-1, values.shape[-1] if values.ndim > 1 else 1)
-    count = rows.shape[0]
-    kinds = torch.randint(8, (count, 1), **options)
-    kinds[torch.randint(count, (), **options)] = torch.randint(3, (1,), **options)
-    specials = torch.tensor([float("nan"), float("inf"), float("-inf")], device=values.device)[kinds.clamp(max=2)]
-    columns = torch.randint(rows.shape[1], (count, 1), **options)
-    rows.scatter_(1, columns, torch.where(kinds < 3, specials, rows.gather(1, columns)))
+    count, width = rows.shape
+    most = min(input_rules.EXCEPTIONS, width)
+    is_used = torch.rand((count, 1), **options) < input_rules.NONFINITE_ROWS
+    is_used[torch.randint(count, (), **options)] = True
+    is_used = is_used & (
+        torch.arange(most, device=values.device) < torch.randint(1, most + 1, (count, 1), **options)
+    )
+    specials = torch.tensor([float("nan"), inf, -inf], dtype=values.dtype, device=values.device)
+    chosen = specials[torch.randint(3, (count, most), **options)]
+    steps = torch.randint(1, width // most + 1, (count, 1), **options)
+    columns = (
+        torch.randint(width, (count, 1), **options) + steps * torch.arange(most, device=values.device)
+    ) % width
+    rows.scatter_(1, columns, chosen.where(is_used, rows.gather(1, columns)))
     return values
+
+
+def vary_nan_bits(name: str, tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Give each NaN of a `nonfinite` input the bits of one by chance: with either sign, as x86 makes it, and with
+    all bits of its fraction set or one, as GPUs and libraries make it."""
+    import torch
+
+    if name != "nonfinite" or not tensor.numel():
+        return tensor
+    bits = tensor.view({1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[tensor.itemsize])
+    sign, fraction = torch.iinfo(bits.dtype).min, round(1 / torch.finfo(tensor.dtype).eps) - 1
+    exponent = int(torch.tensor(float("nan")).to(tensor.dtype).view(bits.dtype)) & ~(sign | fraction)
+    fractions = (exponent | (fraction + 1) // 2, exponent | fraction)
+    forms = torch.tensor(
+        [*fractions, *(sign | each for each in fractions)], dtype=bits.dtype, device=tensor.device
+    )
+    forms = forms[computable(forms.view(tensor.dtype)).isnan()]  # a type without infinities has but two
+    chosen = forms[torch.randint(len(forms), tensor.shape, generator=generator, device=tensor.device)]
+    return torch.where(computable(tensor).isnan(), chosen, bits).view(tensor.dtype)

@@ -266,6 +266,15 @@ not."""
 LOWEST_ROWS: Final = 0.25
 """Share of the rows of the distribution `lowest` that hold nothing but the lowest finite number. Chosen."""
 
+NONFINITE_ROWS: Final = 0.5
+"""Share of the rows with NaN or infinities where an input has them. Chosen."""
+
+LONGEST_STEP: Final = 16
+"""Largest step of the progressions of integers that are drawn. Chosen."""
+
+SEQUENCES: Final = 64
+"""Sequences at most, all alike, that integers consist of. Chosen: a batch of prompts."""
+
 NEAR_INTEGERS: Final = 8
 """Binary logarithm of the distance of integers that are near each other, at most. Chosen: ids of
 one millisecond; from 2^61 on a float64 takes them for one."""
@@ -336,9 +345,6 @@ CLEARED_SHARE: Final = 0.125
 
 OTHER_SCALES: Final = (1.0, 1.0, 0.25, 4.0)
 """Factors of such an input, by chance. Chosen: training moves weights so far."""
-
-ALIKE_INTEGERS: Final = 3
-"""Integers that differ from all others of their input, at most. Chosen: who looks at the ends misses them."""
 
 RUN_VALUES: Final = 6
 """Binary logarithm of the length of runs of equal values in the distribution `runs`, at most. Chosen: a warp, and

@@ -29,6 +29,7 @@ from warpsmith.lab.operator.distributions import (
     RELATED_INPUTS,
     REPLACEABLE,
     shape_values,
+    vary_nan_bits,
 )
 from warpsmith.lab.operator.integer_range import ANY, POSITIONS, find_integer_range
 from warpsmith.lab.operator.masks import MASK_FORMS, draw_booleans, draw_mask
@@ -444,7 +445,7 @@ class Inputs:
                 scaled = values * factor + shift
                 most = min(torch.finfo(kind).max for kind in (getattr(torch, dtype), scaled.dtype))
                 values = scaled.clamp(-most, most).where(values.isfinite(), scaled)
-            return values.to(getattr(torch, dtype))
+            return vary_nan_bits(name, values.to(getattr(torch, dtype)), self._generator)
 
         if name in _INDEPENDENT and not in_parts and count > 1:
             return draw((count, *shape)).unbind()
@@ -481,8 +482,7 @@ class Inputs:
     def _normal(self, shape: tuple[int, ...], dtype: str) -> torch.Tensor:
         import torch
 
-        kind = getattr(torch, dtype)
-        return torch.randn(shape, generator=self._generator, device=self._device, dtype=kind)
+        return torch.randn(shape, generator=self._generator, device=self._device, dtype=getattr(torch, dtype))
 
     def _normal_parts(self, shape: tuple[int, ...]) -> torch.Tensor:
         """Draw normal values on the CPU part by part, so that both passes over a part meet it in a cache."""

@@ -20,10 +20,24 @@ MOST = (1 << 63) - 1
 def order_integers(drawn: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Return other integers between the least and the largest one that were drawn.
 
+    They have one of the structures of `_shape_integers` by chance; in two draws of three but for a few, which
+    nobody sees by a sample.
+    """
+    import torch
+
+    shaped = _shape_integers(drawn, generator)
+    if not int(torch.randint(3, (), generator=generator, device=drawn.device)):
+        return shaped
+    return place_exceptions(shaped.clone(), drawn, generator)
+
+
+def _shape_integers(drawn: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return integers of one structure in the range of what was drawn.
+
     By chance they are one integer everywhere, the least, the largest, mostly the one nearest to zero, near each
-    other, multiples of a power of two, in runs of equal ones, one integer but for a few, two integers in a half of
-    the places each, or consecutive, in all or along the last axis. More often than each of these they are sorted,
-    most often but for a few, which nobody sees by a sample.
+    other, near zero, multiples of a power of two, in runs of equal ones, two integers in a half of the places
+    each, the same sequence again and again, or a progression, in all or along the last axis. More often they are
+    sorted.
     """
     import torch
 
@@ -40,43 +54,55 @@ def order_integers(drawn: torch.Tensor, generator: torch.Generator) -> torch.Ten
             rest = max(least, min(most, 0))
             return drawn.masked_fill(torch.rand(drawn.shape, **options) >= input_rules.SPARSE_SHARE, rest)
         case 4:
-            return _sort(drawn, generator)
-        case 5:
             span = min(1 << int(torch.randint(1, input_rules.NEAR_INTEGERS + 1, (), **options)), most - least)
             first = min(int(drawn.flatten()[0]), most - span)
             return torch.randint(span + 1, drawn.shape, **options).add_(first)
+        case 5:
+            return _draw_narrow(drawn, least, most, generator)
         case 6:
             return _draw_multiples(drawn, least, most, generator)
         case 7:
-            values = torch.full_like(drawn, int(drawn.flatten()[0])).flatten()
-            count = min(int(torch.randint(1, input_rules.ALIKE_INTEGERS + 1, (), **options)), values.numel())
-            places = torch.randperm(values.numel(), **options)[:count]
-            values[places] = drawn.flatten()[places]
-            return values.view(drawn.shape)
-        case 8:
             pair = drawn.flatten()[torch.randint(drawn.numel(), (2,), **options)]
             halves = torch.arange(drawn.numel(), device=drawn.device) * 2 >= drawn.numel()
             return pair[halves.long()].view(drawn.shape)
+        case 8:
+            return _draw_progression(drawn, least, most, generator)
         case 9:
-            step = 1 - 2 * int(torch.randint(2, (), **options))
-            row = drawn.shape[-1] if drawn.ndim and int(torch.randint(2, (), **options)) else drawn.numel()
-            places = torch.arange(row, device=drawn.device).mul_(step)
-            starts = drawn.reshape(-1, row)[:, :1] - least
-            return (starts + places).remainder_(min(most - least + 1, MOST)).add_(least).view(drawn.shape)
-        case 10:
             length = 1 << int(torch.randint(1, input_rules.RUN_INTEGERS + 1, (), **options))
             places = torch.arange(drawn.numel(), device=drawn.device).div_(length, rounding_mode="floor")
             return drawn.flatten()[places].view(drawn.shape)
+        case 10:
+            period = max(1, drawn.numel() // int(torch.randint(2, input_rules.SEQUENCES + 1, (), **options)))
+            return drawn.flatten()[torch.arange(drawn.numel(), device=drawn.device) % period].view(drawn.shape)
         case _:
-            return place_exceptions(_sort(drawn, generator), drawn, generator)
+            descending = bool(torch.randint(2, (), **options))
+            return drawn.flatten().sort(descending=descending).values.view(drawn.shape)
 
 
-def _sort(drawn: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Return the integers in ascending or descending order."""
+def _draw_progression(drawn: torch.Tensor, least: int, most: int, generator: torch.Generator) -> torch.Tensor:
+    """Return integers that ascend or descend by a step, most often one, and go on at the other end of a range."""
     import torch
 
-    descending = bool(torch.randint(2, (), generator=generator, device=drawn.device))
-    return drawn.flatten().sort(descending=descending).values.view(drawn.shape)
+    options: dict[str, Any] = {"generator": generator, "device": drawn.device}
+    row = drawn.shape[-1] if drawn.ndim and int(torch.randint(2, (), **options)) else drawn.numel()
+    is_one, sign = (int(torch.randint(2, (), **options)) for _ in range(2))
+    longest = max(1, min(input_rules.LONGEST_STEP, (most - least) // row))
+    step = 1 if is_one else int(torch.randint(1, longest + 1, (), **options))
+    places = torch.arange(row, device=drawn.device).mul_(-step if sign else step)
+    starts = drawn.reshape(-1, row)[:, :1] - least
+    return (starts + places).remainder_(min(most - least + 1, MOST)).add_(least).view(drawn.shape)
+
+
+def _draw_narrow(drawn: torch.Tensor, least: int, most: int, generator: torch.Generator) -> torch.Tensor:
+    """Draw integers of a few bits, from zero or with either sign as far as the range has them."""
+    import torch
+
+    options: dict[str, Any] = {"generator": generator, "device": drawn.device}
+    power = 1 << int(torch.randint(1, max(max(-least, most).bit_length(), 2), (), **options))
+    low, high = max(least, -power), min(most, power - 1)
+    if low > high:  # no integer of the range has so few bits
+        low, high = least, min(least + power, most)
+    return torch.randint(high - low + 1, drawn.shape, **options).add_(low)
 
 
 def plant_ends(drawn: torch.Tensor, least: int, most: int, generator: torch.Generator) -> torch.Tensor:
@@ -202,7 +228,11 @@ def draw_offsets(
     shares = weights.cumsum(0)
     cuts = (shares / shares[-1] * total).round().long().cummax(0).values.clamp_(max=total)
     cuts[-1] = total
-    return torch.cat([cuts.new_zeros(1), cuts])
+    cuts = torch.cat([cuts.new_zeros(1), cuts])
+    if groups > 1 and int(torch.randint(2, (), **options)):  # a group gives an element to its neighbor
+        index = int(torch.randint(1, groups, (), **options))
+        cuts[index] = torch.minimum(cuts[index] + 1, cuts[index + 1])
+    return cuts
 
 
 def draw_zipf(shape: tuple[int, ...], count: int, generator: torch.Generator) -> torch.Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,6 +25,12 @@ def computable(tensor: torch.Tensor) -> torch.Tensor:
     """Return 8-bit floating-point numbers in float32, because PyTorch does not compute with them, and other
     tensors as they are."""
     return tensor.float() if tensor.is_floating_point() and tensor.itemsize == 1 else tensor
+
+
+def are_finite(tensors: Iterable[torch.Tensor]) -> bool:
+    """Return True if no number is infinite or NaN; those of 8 bits are not looked at."""
+    wide = (each for each in tensors if each.is_floating_point() and each.itemsize > 1)
+    return all(bool(each.isfinite().all()) for each in wide)
 
 
 def equal_bytes(first: torch.Tensor, second: torch.Tensor) -> bool:

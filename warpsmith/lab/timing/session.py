@@ -19,7 +19,7 @@ from warpsmith.lab.grading import adversarial, correctness, row_parts, rows
 from warpsmith.lab.grading.correctness import Grade, Truth
 from warpsmith.lab.grading.error_figures import has_wrong_special_value
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.operator.tensor_bytes import as_bytes, select_bytes
+from warpsmith.lab.operator.tensor_bytes import are_finite, as_bytes, select_bytes
 from warpsmith.lab.timing.answers import (
     OutputFacts,
     TimedBlock,
@@ -198,8 +198,8 @@ class Session(Slots):
     ) -> Grade:
         """Call a side once on slot 0 and grade the chosen rows of the result along an axis.
 
-        With `whole`, look for NaN in all others. A call on inputs of a distribution may not count:
-        `adversarial.is_defined` says so of the reference of these rows.
+        With `whole`, look for NaN in all others if inputs are finite. A call on inputs of a distribution may not
+        count: `adversarial.is_defined` says so of the reference of these rows.
 
         Raises:
             SideFailed: as `grade_last_call`.
@@ -216,7 +216,8 @@ class Session(Slots):
         if not holds or not adversarial.is_defined(distribution, truth):
             return Grade(Status.PASSED, 0.0, 0.0)
         grade = correctness.grade_outputs(truth, rows.take_rows(outputs, definition.outputs, axis, chosen))
-        if whole and grade.status is Status.PASSED and not self.correlated:
+        is_right = grade.status is Status.PASSED
+        if whole and is_right and not self.correlated and are_finite(self.drawn[0].values()):
             return correctness.grade_unsampled(truth, outputs, grade)
         return grade
 

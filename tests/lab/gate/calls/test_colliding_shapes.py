@@ -68,3 +68,13 @@ def test_none_follow_when_the_time_is_over_and_none_without_room(workshop, monke
     monkeypatch.setattr(input_rules, "COLLIDING_SECONDS", {"cpu": 999})
     monkeypatch.setattr(colliding_shapes, "has_room", lambda *_: False)
     assert list(colliding_shapes.take_colliding_workloads(file, judged, None, "cpu")) == []
+
+
+def test_a_judged_shape_comes_in_each_declared_type(workshop):
+    text = ROWS.replace('axes={"m": 3, "n": 5000}', 'axes={"m": 3, "n": 5000}, dtype="float16", set="odd"')
+    file = workshop.load("rows", text)
+    drawn = colliding_shapes.list_in_other_types(file, file.definition.workloads)
+    assert [(each.axes["n"], each.dtype) for each in drawn] == [
+        (1000, "float32"), (1000, "float16"), (5000, "float16"), (5000, "float32"),
+    ]  # fmt: skip
+    assert colliding_shapes.list_in_other_types(workshop.load("rows", ROWS), file.definition.workloads) == []

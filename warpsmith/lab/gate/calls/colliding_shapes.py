@@ -7,7 +7,7 @@ import random
 import time
 from collections.abc import Iterator, Sequence
 
-from warpsmith.core.definition import Workload
+from warpsmith.core.definition import DECLARED, Workload, shape_class
 from warpsmith.lab.grading import free_axes, odd
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
@@ -17,8 +17,8 @@ from warpsmith.lab.timing.arenas import Arenas, has_room
 def take_colliding_workloads(
     file: DefinitionFile, judged: Sequence[Workload], arenas: Arenas, device: str
 ) -> Iterator[Workload]:
-    """Yield shapes that share keys of two sizes, and then many shapes, as far as memory has room, each until
-    `input_rules.COLLIDING_SECONDS` are over.
+    """Yield shapes that share keys of two sizes, many shapes, and shapes in several types, as far as memory has
+    room, each until `input_rules.COLLIDING_SECONDS` are over.
 
     Args:
         file: the definition.
@@ -26,7 +26,7 @@ def take_colliding_workloads(
         arenas: memory of the calls.
         device: `cpu` or `cuda`.
     """
-    for draw_group in (draw_colliding_workloads, draw_many_workloads):
+    for draw_group in (draw_colliding_workloads, draw_many_workloads, list_in_other_types):
         until = time.monotonic() + input_rules.COLLIDING_SECONDS[device]
         for workload in draw_group(file, judged):
             if time.monotonic() > until:
@@ -81,6 +81,21 @@ def draw_many_workloads(file: DefinitionFile, judged: Sequence[Workload]) -> lis
     ]
     fitting = [workload for workload in drawn if file.definition.has_shapes(workload)]
     return chance.sample(fitting, min(len(fitting), input_rules.MANY_SHAPES))
+
+
+def list_in_other_types(file: DefinitionFile, judged: Sequence[Workload]) -> list[Workload]:
+    """List the shapes of workloads in each type that the definition declares, one after the other, in one order of
+    the types and in the other one. A version that keeps a plan for a shape takes that of another type then."""
+    dtypes = sorted({workload.dtype for workload in file.definition.workloads})
+    small = [each for each in judged if file.definition.elements(each) <= input_rules.NEAR_ELEMENTS]
+    shapes = {tuple(each.axes.items()): each for each in small if shape_class(each.name) == DECLARED}
+    if len(dtypes) < 2:
+        return []
+    return [
+        workload.model_copy(update={"dtype": dtype, "name": f"types-{workload.name}"[:80]})
+        for turn, workload in enumerate(shapes.values())
+        for dtype in (dtypes if turn % 2 else dtypes[::-1])
+    ]
 
 
 def _draw_colliding(first: int, second: int, chance: random.Random) -> list[tuple[int, int]]:
