@@ -442,6 +442,13 @@ distribution where the reference holds. Chosen: what goes by values must go by t
 LARGEST_NEIGHBOR: Final = 0.25
 """Share of the batches in which another row than those that are compared holds the largest numbers. Chosen."""
 
+COPIED_NEIGHBORS: Final = 0.5
+"""Share of the batches in which rows beside those that are compared are copies of them. Chosen: requests
+repeat."""
+
+COPIED_PARTS: Final = 0.5
+"""Share of these in which only a first part of an axis is copied. Chosen: requests share prompts."""
+
 LATE_DISTRIBUTIONS: Final = 2
 """Adversarial distributions, besides rows that mix them, that follow many calls on the same normal inputs. Chosen:
 what a version takes from those calls, it has taken by then."""
