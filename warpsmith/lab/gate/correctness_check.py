@@ -24,6 +24,7 @@ from warpsmith.lab.gate.calls.late_calls import LateCalls
 from warpsmith.lab.gate.calls.other_values import fill_other_values
 from warpsmith.lab.gate.calls.special_numbers import SpecialNumbers
 from warpsmith.lab.gate.calls.unread_inputs import call_beside_unwritten
+from warpsmith.lab.gate.history import FirstCalls
 from warpsmith.lab.grading import adversarial, correctness, planted_values, rounding, rows, shapes
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.instrumented.counted_build import COUNTED, UnrunLines
@@ -90,6 +91,7 @@ class CorrectnessCheck:
         self._costs = CallCosts(file, self.open_session, device)
         self._uncalled: list[str] = []
         self._special_numbers = SpecialNumbers(file, self.open_session)
+        self._first_calls = FirstCalls(file)
         self.grades: dict[str, list[Grade]] = defaultdict(list)
         """Workload name to the grades of its calls."""
         self.extremes: dict[str, Extremes] = defaultdict(Extremes)
@@ -277,8 +279,9 @@ class CorrectnessCheck:
         """Grade the solution once more after other sizes, whose leftovers in a workspace must not matter.
 
         Raises:
-            SideFailed: it is wrong now.
+            SideFailed: it is wrong now, or its first call there has other bits now.
         """
+        self._first_calls.repeat(workload)
         session = self.open_session(workload)
         session.fill_inputs(slots=1)
         self._grade_call(session, "normal, after larger sizes")
@@ -379,6 +382,8 @@ class CorrectnessCheck:
             share = f"{reference_grade.worst:.1e}"
             notes.append(f"{name}: rounding alone uses {share} of the bound: the tolerance is wide")
         self._grade_call(session, normal)
+        if layout == "contiguous":
+            self._first_calls.take_last(session)
         if not session.correlated:
             self._check_rounding(session)
         self._check_untouched(session)

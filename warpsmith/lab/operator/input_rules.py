@@ -448,6 +448,23 @@ distribution where the reference holds. Chosen: what goes by values must go by t
 LARGEST_NEIGHBOR: Final = 0.25
 """Share of the batches in which another row than those that are compared holds the largest numbers. Chosen."""
 
+COPIED_NEIGHBORS: Final = 0.5
+"""Share of the batches in which rows beside those that are compared are copies of them. Chosen: requests
+repeat."""
+
+COPIED_PARTS: Final = 0.5
+"""Share of these in which only a first part of an axis is copied. Chosen: requests share prompts."""
+
+FIRST_CALLS: Final = (4, 8)
+"""Sizes whose first call comes again after all larger ones: the first so many, and others by chance until there
+are so many. Chosen: the first ones come before a version can have seen much."""
+
+FIRST_CALL_SHARE: Final = 0.5
+"""Share of those others that are taken. Chosen: no version can know which."""
+
+FIRST_CALL_ELEMENTS: Final = (1 << 6, 1 << 18)
+"""Elements of such a call, at least and at most. Chosen: few bits tell little, and many take memory."""
+
 LATE_DISTRIBUTIONS: Final = 2
 """Adversarial distributions, besides rows that mix them, that follow many calls on the same normal inputs. Chosen:
 what a version takes from those calls, it has taken by then."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from lab_samples import HEAD
@@ -9,6 +11,7 @@ from lab_samples import HEAD
 from warpsmith.core.evaluation import Status
 from warpsmith.lab.gate.calls import batches
 from warpsmith.lab.gate.correctness_check import CorrectnessCheck
+from warpsmith.lab.grading import rows
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.machine import system
 from warpsmith.lab.operator import input_rules
@@ -159,6 +162,58 @@ def test_bits_that_depend_on_the_length(seat, file, monkeypatch, condition, inte
     with pytest.raises(SideFailed, match="bits of y depend on the batch of a row") as caught:
         check.check_batches(few)
     assert caught.value.status is Status.NOT_REPRODUCIBLE
+
+
+@needs_compiler
+@pytest.mark.parametrize("neighbor", [
+    "std::memcmp(x.data<float>() + (i - i % 40), x.data<float>() + (i - i % 40) - 40, 160) == 0",
+    "x.data<float>()[i - i % 40] == x.data<float>()[i - i % 40 - 40] && "
+    "std::memcmp(x.data<float>() + (i - i % 40), x.data<float>() + (i - i % 40) - 40, 160) != 0",
+])  # fmt: skip
+def test_bits_that_depend_on_an_equal_neighbor(seat, file, monkeypatch, neighbor):
+    monkeypatch.setattr(input_rules, "OTHER_VALUES_SHARE", 0)  # rows of some values are equal anyway
+    place = seat(file, "#include <cstring>\n" + rows_kernel(f"(x.size(1) == 40 && i >= 40 && {neighbor})"))
+    many = rows.shorten(file.definition.workloads[1], "rows", 60)
+    check = CorrectnessCheck(file, place.arenas, place.side, "cpu", place.seed, False)
+    check.grades[many.name] = [RIGHT]
+
+    def check_until_they_are_equal() -> None:
+        for _ in range(40):
+            check.check_batches(many)
+
+    with pytest.raises(SideFailed, match="bits of y depend on the batch of a row"):
+        check_until_they_are_equal()
+
+
+@needs_compiler
+@pytest.mark.parametrize(("parts", "promise"), [(0, ""), (1, ""), (1, "x is small")])
+def test_rows_are_copied_to_their_neighbors(seat, workshop, monkeypatch, parts, promise):
+    monkeypatch.setattr(input_rules, "COPIED_NEIGHBORS", 1)
+    monkeypatch.setattr(input_rules, "COPIED_PARTS", parts)
+    text = ROWS.replace("flops=", f'constraints=("{promise}",), flops=') if promise else ROWS
+    batch = seat_session(seat, workshop.load("rows", text))
+    batch.fill_inputs(slots=1)
+    x = batch.drawn[0]["x"]
+    copies = [batches.copy_to_neighbors(batch, batch.drawn[0], "rows", [1])["x"] for _ in range(60)]
+    assert all(torch.equal(copy[1], x[1]) for copy in copies)
+    lengths = {int((copy[row] == x[1]).long().sum()) for copy in copies for row in (0, 2)}
+    assert lengths == ({0} if promise else {0, 1, 2, 3, 4} if parts else {0, 4})
+    assert torch.equal(batches.copy_to_neighbors(batch, batch.drawn[0], "rows", [0, 1, 2])["x"], x)
+
+
+@needs_compiler
+@pytest.mark.parametrize("own", [True, False])
+def test_no_rows_are_copied_that_must_differ(seat, workshop, monkeypatch, own):
+    monkeypatch.setattr(input_rules, "COPIED_NEIGHBORS", 1)
+    ids = ', "ids": TensorSpec(shape=("rows",), dtype="int64", distribution="distinct:50")}, outputs='
+    text = ROWS if own else ROWS.replace("}, outputs=", ids).replace("(x)", "(x, ids)")
+    hook = "def inputs(workload, seed, device):\n    return {'x': torch.randn(*workload.axes.values())}\n"
+    batch = SimpleNamespace(file=workshop.load("rows", text + hook if own else text))
+    batch.workload = batch.file.definition.workloads[0]
+    drawn = {"x": torch.randn(3, 4), "ids": torch.arange(3)}
+    for _ in range(20):
+        copies = batches.copy_to_neighbors(batch, drawn, "rows", [1])
+        assert all(torch.equal(copies[name], drawn[name]) for name in drawn)
 
 
 @needs_compiler

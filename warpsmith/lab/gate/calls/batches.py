@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection
-from math import inf, nan
+from math import ceil, inf, nan
 from typing import TYPE_CHECKING
 
 from warpsmith.core.definition import Workload
@@ -44,6 +44,8 @@ def check_batches(
     whole, chance = open_session(workload), random.SystemRandom()
     if not (whole.chance(input_rules.OTHER_VALUES_SHARE) and fill_other_values(whole)):
         whole.fill_inputs(slots=1)
+    twins = rows.choose_places(size, min(max(size // 2, 1), input_rules.PLACED_ROWS))
+    whole.write_inputs(0, copy_to_neighbors(whole, whole.drawn[0], axis, twins))
     outputs = {name: spec for name, spec in file.definition.outputs.items() if axis in spec.shape}
     team = chance.choice(input_rules.BATCH_TEAMS) if whole.device == "cpu" else 0
     caller: dict[str, float | str] = {"team": team} if team else {}
@@ -54,7 +56,8 @@ def check_batches(
         batch = open_session(rows.shorten(workload, axis, length))
         others = draw_neighbors(batch, axis, places)
         inputs = file.definition.tensor_inputs
-        batch.write_inputs(0, rows.place_rows(others, whole.drawn[0], inputs, axis, chosen, places))
+        placed = rows.place_rows(others, whole.drawn[0], inputs, axis, chosen, places)
+        batch.write_inputs(0, copy_to_neighbors(batch, placed, axis, places))
         results = _call_outputs(batch, caller)
         again = rows.take_rows({name: results[name] for name in outputs}, outputs, axis, places)
         first = rows.take_rows({name: expected[name] for name in outputs}, outputs, axis, chosen)
@@ -117,6 +120,57 @@ def _keeps_rows(batch: Session, changed: dict[str, torch.Tensor], axis: str, pla
         for results in (usual, other)
     )
     return not correctness.differing_output(before, after)
+
+
+def copy_to_neighbors(
+    batch: Session, inputs: dict[str, torch.Tensor], axis: str, places: Collection[int]
+) -> dict[str, torch.Tensor]:
+    """Copy rows at some places to rows directly before and behind them, by chance: whole ones, or a first part of
+    them along another axis, as requests that share a prompt have.
+
+    Where only a part is copied, inputs that a promise in words names, or whose values fit each other, stay as they
+    are. Nothing is copied where the definition draws its inputs, or ids along the axis may not repeat.
+    """
+    chance, file = random.SystemRandom(), batch.file
+    specs = {name: spec for name, spec in file.definition.tensor_inputs.items() if axis in spec.shape}
+    sources = _list_neighbors(file.definition.sizes(batch.workload)[axis], places)
+    differs = any(spec.fits_together and spec.shape[-1] == axis for spec in specs.values())
+    if not sources or file.inputs is not None or differs or chance.random() >= input_rules.COPIED_NEIGHBORS:
+        return dict(inputs)
+    rows_to = chance.sample(sorted(sources), chance.randint(1, len(sources)))
+    moves = [(sources[row], row) for row in rows_to]
+    others = sorted({str(size) for spec in specs.values() for size in spec.shape if size != axis})
+    along, share, copies = "", 1.0, dict(inputs)
+    if others and chance.random() < input_rules.COPIED_PARTS:
+        along, share = chance.choice(others), chance.random()
+        specs = {name: spec for name, spec in specs.items() if _may_share_part(file, name, along)}
+    for name, spec in specs.items():
+        dim = [str(size) for size in spec.shape].index(along) if along else None
+        copies[name] = _copy_rows(inputs[name], spec.shape.index(axis), moves, dim, share)
+    return copies
+
+
+def _list_neighbors(size: int, places: Collection[int]) -> dict[int, int]:
+    """Return the rows directly before and behind some places that are at none of them, each with that place."""
+    free = set(range(size)).difference(places)
+    return {row: source for source in places for row in (source - 1, source + 1) if row in free}
+
+
+def _may_share_part(file: DefinitionFile, name: str, along: str) -> bool:
+    """Return True if rows of an input may share a part along an axis, and have that axis."""
+    spec = file.definition.tensor_inputs[name]
+    return along in map(str, spec.shape) and not spec.fits_together and not is_promised(file.definition, name)
+
+
+def _copy_rows(
+    tensor: torch.Tensor, dim: int, moves: Collection[tuple[int, int]], along: int | None, share: float
+) -> torch.Tensor:
+    """Return a tensor with rows along `dim` copied; only that share of another axis, if one is given."""
+    copy = tensor.clone()
+    part = copy if along is None else copy.narrow(along, 0, ceil(share * copy.size(along)))
+    for source, row in moves:
+        part.select(dim, row).copy_(part.select(dim, source))
+    return copy
 
 
 def draw_lengths(
