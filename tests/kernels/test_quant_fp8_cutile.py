@@ -13,8 +13,8 @@ from warpsmith.core.definition import Workload
 from warpsmith.errors import MachineLacks
 from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator import definition_file
-from warpsmith.lab.operator.distributions import ALONE
 from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.lab.operator.values.distributions import ALONE
 from warpsmith.languages.cutile.language import LANGUAGE
 from warpsmith.languages.shared.python_file import execute_file
 

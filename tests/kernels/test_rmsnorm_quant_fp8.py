@@ -10,8 +10,8 @@ import torch
 
 from warpsmith.lab.grading import correctness, near, odd
 from warpsmith.lab.operator import definition_file, peer_libraries, peers
-from warpsmith.lab.operator.distributions import ALONE
 from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.lab.operator.values.distributions import ALONE
 
 KERNELS = Path(__file__).parents[2] / "kernels"
 FILE = definition_file.load_definition(KERNELS / "rmsnorm_quant_fp8" / "definition.py")

@@ -9,8 +9,8 @@ import torch
 
 from warpsmith.lab.grading import correctness, near
 from warpsmith.lab.operator import definition_file, peer_libraries, peers
-from warpsmith.lab.operator.distributions import ALONE
 from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.lab.operator.values.distributions import ALONE
 from warpsmith.lab.workers import arena
 
 KERNELS = Path(__file__).parents[2] / "kernels"

@@ -52,13 +52,6 @@ TRUNCATION_VALUES: Final = 64
 TRUNCATION_PIECE: Final = 256
 """Results of a piece of an output with too few or too short rows. Chosen."""
 
-TRUNCATION_SHORT_ROWS: Final = 64
-"""Rows at least of an output with fewer than 16 pieces, whose rows are short. Chosen: if all are cut, their mean
-error is eight times its standard error."""
-
-TRUNCATION_DEVIATIONS: Final = 7.0
-"""Standard errors that the mean error of short rows is from zero. Chosen: no scatter of 64 rows comes so far."""
-
 NORM_SHARE: Final = 0.75
 """Norm-wise bound, as a share of the norm of the bounds of the elements.
 

@@ -19,7 +19,7 @@ from warpsmith.lab.grading import correctness
 from warpsmith.lab.machine import system
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import load_definition
-from warpsmith.lab.operator.distributions import (
+from warpsmith.lab.operator.values.distributions import (
     ADVERSARIAL,
     ALONE,
     FULL,

@@ -14,7 +14,7 @@ from warpsmith.lab.gate.correctness_check import CorrectnessCheck
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.machine import system
 from warpsmith.lab.operator import input_rules, inputs
-from warpsmith.lab.operator.distributions import ALONE, MASKS
+from warpsmith.lab.operator.values.distributions import ALONE, MASKS
 from warpsmith.lab.workers.side import SideFailed
 
 pytestmark = pytest.mark.skipif(system.find_cxx_compiler() is None, reason="no C++ compiler")

@@ -8,9 +8,10 @@ from lab_samples import SQUARE
 
 from warpsmith.core.definition import Workload
 from warpsmith.errors import BadDefinition
-from warpsmith.lab.operator import distributions, input_rules, inputs, related_values
-from warpsmith.lab.operator.distributions import ADVERSARIAL, DISTRIBUTIONS, FULL, IN_RANGE, MASKS
+from warpsmith.lab.operator import input_rules, inputs
 from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.lab.operator.values import distributions, related_values
+from warpsmith.lab.operator.values.distributions import ADVERSARIAL, DISTRIBUTIONS, FULL, IN_RANGE, MASKS
 
 
 def bits(tensor):

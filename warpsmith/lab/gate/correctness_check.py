@@ -30,8 +30,8 @@ from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.instrumented.counted_build import COUNTED, UnrunLines
 from warpsmith.lab.operator import input_rules, scalar_values
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.operator.distributions import ALONE, FINITE, HUGE, MASKS, RELATED_INPUTS
 from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.lab.operator.values.distributions import ALONE, FINITE, HUGE, MASKS, RELATED_INPUTS
 from warpsmith.lab.timing.arenas import CHECKED_SLOTS, Arenas, list_dense_layouts, list_layouts
 from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.timing.slots import ALIASED, OVERLAPPED, VIEWED

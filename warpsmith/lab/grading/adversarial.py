@@ -9,7 +9,7 @@ from warpsmith.core.definition import Workload, shape_class
 from warpsmith.lab.grading import shapes
 from warpsmith.lab.grading.correctness import Truth
 from warpsmith.lab.operator import input_rules
-from warpsmith.lab.operator.distributions import (
+from warpsmith.lab.operator.values.distributions import (
     ALONE,
     FINITE,
     FULL,

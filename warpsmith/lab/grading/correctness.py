@@ -27,8 +27,8 @@ from warpsmith.lab.grading.rounding import (
 )
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile, Function
-from warpsmith.lab.operator.distributions import ADVERSARIAL
 from warpsmith.lab.operator.tensor_bytes import computable
+from warpsmith.lab.operator.values.distributions import ADVERSARIAL
 
 if TYPE_CHECKING:
     import torch

@@ -12,8 +12,8 @@ from warpsmith.core.definition import Workload
 from warpsmith.lab.grading.correctness import as_bits
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.operator.distributions import REPLACEABLE
 from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.lab.operator.values.distributions import REPLACEABLE
 
 if TYPE_CHECKING:
     import torch

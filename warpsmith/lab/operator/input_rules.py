@@ -272,8 +272,11 @@ NONFINITE_ROWS: Final = 0.5
 LONGEST_STEP: Final = 16
 """Largest step of the progressions of integers that are drawn. Chosen."""
 
-SEQUENCES: Final = 64
-"""Sequences at most, all alike, that integers consist of. Chosen: a batch of prompts."""
+SEQUENCES: Final = 5
+"""Binary logarithm of the sequences, all alike, that integers consist of at most. Chosen: a batch of prompts."""
+
+NARROW_BITS: Final = (3, 7, 8, 15, 16)
+"""Bits of small integers beside any others, as in half a byte, a byte and two, with a sign and without."""
 
 NEAR_INTEGERS: Final = 8
 """Binary logarithm of the distance of integers that are near each other, at most. Chosen: ids of

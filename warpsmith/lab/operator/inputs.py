@@ -15,7 +15,9 @@ from warpsmith.errors import BadDefinition, CompanionFailed
 from warpsmith.lab.operator import captured, input_rules
 from warpsmith.lab.operator.captured import CapturedCalls
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.operator.distributions import (
+from warpsmith.lab.operator.integer_range import ANY, POSITIONS, find_integer_range
+from warpsmith.lab.operator.promises import are_beginnings, find_near_mean, find_sentinels, is_promised
+from warpsmith.lab.operator.values.distributions import (
     ADVERSARIAL,
     ALONE,
     DISTRIBUTIONS,
@@ -31,11 +33,9 @@ from warpsmith.lab.operator.distributions import (
     shape_values,
     vary_nan_bits,
 )
-from warpsmith.lab.operator.integer_range import ANY, POSITIONS, find_integer_range
-from warpsmith.lab.operator.masks import MASK_FORMS, draw_booleans, draw_mask
-from warpsmith.lab.operator.promises import are_beginnings, find_near_mean, find_sentinels, is_promised
-from warpsmith.lab.operator.range_values import Limits, arrange_rows
-from warpsmith.lab.operator.related_values import (
+from warpsmith.lab.operator.values.masks import MASK_FORMS, draw_booleans, draw_mask
+from warpsmith.lab.operator.values.range_values import Limits, arrange_rows
+from warpsmith.lab.operator.values.related_values import (
     draw_distinct,
     draw_offsets,
     draw_zipf,
@@ -434,7 +434,7 @@ class Inputs:
         if not is_floating(dtype):
             return [self._integers(spec, own, shape, dtype, distribution) for _ in range(count)]
         name, factor, shift = self._form(spec, own, distribution)
-        in_parts = quick and self._device == "cpu"
+        in_parts = quick and self._device == "cpu" and dtype != "float64"
         rounded = name == "normal" and (factor, shift) == (1.0, 0.0) and self._device != "cpu"
         drawn_type = dtype if dtype == "float64" or (rounded and dtype in _ROUNDED_BY_GPU) else "float32"
 

@@ -27,8 +27,8 @@ from warpsmith.errors import BadDefinition
 from warpsmith.lab.grading import correctness, free_axes, odd
 from warpsmith.lab.grading.correctness import Truth
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.operator.distributions import FINITE
 from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.lab.operator.values.distributions import FINITE
 from warpsmith.lab.proof import mend
 from warpsmith.lab.proof.mutations import CONSTANT, Mutation, list_mutations
 from warpsmith.lab.proof.wrong_outputs import (

@@ -13,8 +13,8 @@ from warpsmith.core.definition import Tolerance, Workload
 from warpsmith.lab.grading import correctness
 from warpsmith.lab.grading.correctness import Truth
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.operator.distributions import ADVERSARIAL
 from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.lab.operator.values.distributions import ADVERSARIAL
 from warpsmith.lab.proof.mutations import Mutation
 from warpsmith.lab.proof.wrong_outputs import output_passes, wrong_outputs
 

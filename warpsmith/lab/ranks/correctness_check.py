@@ -12,8 +12,8 @@ from warpsmith.errors import MachineFailed
 from warpsmith.lab.grading import correctness, odd
 from warpsmith.lab.grading.correctness import Grade, Truth
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.operator.distributions import ADVERSARIAL, UNMIXED
 from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.lab.operator.values.distributions import ADVERSARIAL, UNMIXED
 from warpsmith.lab.ranks import shards
 from warpsmith.lab.ranks.group import COPIES, SLOTS, RankGroup
 from warpsmith.lab.workers.side import SideFailed

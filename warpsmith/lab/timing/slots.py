@@ -18,8 +18,8 @@ from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.lab.operator.promises import is_promised
-from warpsmith.lab.operator.related_values import view_start
 from warpsmith.lab.operator.tensor_bytes import equal_bytes
+from warpsmith.lab.operator.values.related_values import view_start
 from warpsmith.lab.timing.arenas import Arenas, SlotPlacements, bytes_per_call, count_slots, has_room, lay_out_mix
 from warpsmith.lab.timing.stages import stage
 from warpsmith.lab.workers.arena import CONTIGUOUS, NAN_PATTERN

@@ -10,7 +10,7 @@ from warpsmith.core import gate_rules
 from warpsmith.core.evaluation import Status
 from warpsmith.lab.gate.calls import other_values
 from warpsmith.lab.grading.correctness import Grade
-from warpsmith.lab.operator.distributions import ADVERSARIAL, MIXED_ROWS, UNMIXED
+from warpsmith.lab.operator.values.distributions import ADVERSARIAL, MIXED_ROWS, UNMIXED
 from warpsmith.lab.workers.side import SideFailed
 
 RIGHT, WRONG = Grade(Status.PASSED, 0.0, 0.0), Grade(Status.INCORRECT_NUMERICAL, 9.0, 9.0)

@@ -14,8 +14,8 @@ from warpsmith.lab.gate.calls.other_values import fill_other_values
 from warpsmith.lab.grading import correctness, free_axes, reference_calls, rows
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.operator.distributions import MIXED_ROWS, REPLACEABLE
 from warpsmith.lab.operator.promises import is_promised, mentions_finite
+from warpsmith.lab.operator.values.distributions import MIXED_ROWS, REPLACEABLE
 from warpsmith.lab.timing.arenas import Arenas, has_room
 from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.workers.side import SideFailed

@@ -12,8 +12,8 @@ from warpsmith.core import gate_rules
 from warpsmith.core.evaluation import Status
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.operator import input_rules
-from warpsmith.lab.operator.range_values import Limits
 from warpsmith.lab.operator.tensor_bytes import computable
+from warpsmith.lab.operator.values.range_values import Limits
 from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.workers.side import SideFailed
 

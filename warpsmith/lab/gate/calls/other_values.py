@@ -10,7 +10,7 @@ from warpsmith.core.evaluation import Status
 from warpsmith.lab.gate.calls.edits import require_pass
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.operator import input_rules
-from warpsmith.lab.operator.distributions import MIXED_ROWS, UNMIXED
+from warpsmith.lab.operator.values.distributions import MIXED_ROWS, UNMIXED
 from warpsmith.lab.timing.session import SOLUTION, Session
 
 

@@ -8,9 +8,9 @@ from lab_samples import SQUARE
 
 from warpsmith.core.definition import Workload
 from warpsmith.lab.operator import input_rules
-from warpsmith.lab.operator.distributions import OTHER_SIGNS
 from warpsmith.lab.operator.inputs import Inputs
-from warpsmith.lab.operator.related_values import (
+from warpsmith.lab.operator.values.distributions import OTHER_SIGNS
+from warpsmith.lab.operator.values.related_values import (
     draw_offsets,
     order_integers,
     plant_ends,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from warpsmith.core.arithmetic.dtype import DTYPES
 from warpsmith.lab.operator import input_rules
-from warpsmith.lab.operator.masks import draw_some_pairs, mask_part, mask_rows, place_exceptions
 from warpsmith.lab.operator.tensor_bytes import computable
+from warpsmith.lab.operator.values.masks import draw_some_pairs, mask_part, mask_rows, place_exceptions
 
 if TYPE_CHECKING:
     import torch

@@ -11,11 +11,17 @@ from lab_samples import SQUARE
 from warpsmith.core.definition import Workload
 from warpsmith.lab.grading.correctness import Truth, compute_truth
 from warpsmith.lab.operator.definition_file import load_definition
-from warpsmith.lab.operator.distributions import ALONE, RELATED_INPUTS, REPEATED, shape_values, vary_nan_bits
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.lab.operator.tensor_bytes import computable
+from warpsmith.lab.operator.values.distributions import (
+    ALONE,
+    RELATED_INPUTS,
+    REPEATED,
+    shape_values,
+    vary_nan_bits,
+)
 
-REDTEAM = Path(__file__).parents[2] / "redteam"
+REDTEAM = Path(__file__).parents[3] / "redteam"
 
 
 def drawn(shape, seed):

@@ -6,8 +6,8 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from warpsmith.lab.operator import input_rules
-from warpsmith.lab.operator.masks import place_exceptions
 from warpsmith.lab.operator.tensor_bytes import as_bytes, computable, select_bytes
+from warpsmith.lab.operator.values.masks import place_exceptions
 
 if TYPE_CHECKING:
     import torch
@@ -20,13 +20,13 @@ MOST = (1 << 63) - 1
 def order_integers(drawn: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Return other integers between the least and the largest one that were drawn.
 
-    They have one of the structures of `_shape_integers` by chance; in two draws of three but for a few, which
+    They have one of the structures of `_shape_integers` by chance; in three draws of four but for a few, which
     nobody sees by a sample.
     """
     import torch
 
     shaped = _shape_integers(drawn, generator)
-    if not int(torch.randint(3, (), generator=generator, device=drawn.device)):
+    if not int(torch.randint(4, (), generator=generator, device=drawn.device)):
         return shaped
     return place_exceptions(shaped.clone(), drawn, generator)
 
@@ -36,14 +36,14 @@ def _shape_integers(drawn: torch.Tensor, generator: torch.Generator) -> torch.Te
 
     By chance they are one integer everywhere, the least, the largest, mostly the one nearest to zero, near each
     other, near zero, multiples of a power of two, in runs of equal ones, two integers in a half of the places
-    each, the same sequence again and again, or a progression, in all or along the last axis. More often they are
-    sorted.
+    each, the same sequence again and again, or a progression, in all or along the last axis. They are more often
+    near zero, sequences and progressions, and sorted most often.
     """
     import torch
 
     options: dict[str, Any] = {"generator": generator, "device": drawn.device}
     least, most = int(drawn.min()), int(drawn.max())
-    match int(torch.randint(14, (), **options)):
+    match int(torch.randint(17, (), **options)):
         case 0:
             return torch.full_like(drawn, int(drawn.flatten()[0]))
         case 1:
@@ -57,7 +57,7 @@ def _shape_integers(drawn: torch.Tensor, generator: torch.Generator) -> torch.Te
             span = min(1 << int(torch.randint(1, input_rules.NEAR_INTEGERS + 1, (), **options)), most - least)
             first = min(int(drawn.flatten()[0]), most - span)
             return torch.randint(span + 1, drawn.shape, **options).add_(first)
-        case 5:
+        case 5 | 11:
             return _draw_narrow(drawn, least, most, generator)
         case 6:
             return _draw_multiples(drawn, least, most, generator)
@@ -65,14 +65,15 @@ def _shape_integers(drawn: torch.Tensor, generator: torch.Generator) -> torch.Te
             pair = drawn.flatten()[torch.randint(drawn.numel(), (2,), **options)]
             halves = torch.arange(drawn.numel(), device=drawn.device) * 2 >= drawn.numel()
             return pair[halves.long()].view(drawn.shape)
-        case 8:
+        case 8 | 12:
             return _draw_progression(drawn, least, most, generator)
         case 9:
             length = 1 << int(torch.randint(1, input_rules.RUN_INTEGERS + 1, (), **options))
             places = torch.arange(drawn.numel(), device=drawn.device).div_(length, rounding_mode="floor")
             return drawn.flatten()[places].view(drawn.shape)
-        case 10:
-            period = max(1, drawn.numel() // int(torch.randint(2, input_rules.SEQUENCES + 1, (), **options)))
+        case 10 | 13:
+            count = 1 << int(torch.randint(1, input_rules.SEQUENCES + 1, (), **options))
+            period = max(1, drawn.numel() // count)
             return drawn.flatten()[torch.arange(drawn.numel(), device=drawn.device) % period].view(drawn.shape)
         case _:
             descending = bool(torch.randint(2, (), **options))
@@ -89,7 +90,9 @@ def _draw_progression(drawn: torch.Tensor, least: int, most: int, generator: tor
     longest = max(1, min(input_rules.LONGEST_STEP, (most - least) // row))
     step = 1 if is_one else int(torch.randint(1, longest + 1, (), **options))
     places = torch.arange(row, device=drawn.device).mul_(-step if sign else step)
-    starts = drawn.reshape(-1, row)[:, :1] - least
+    starts, room = drawn.reshape(-1, row)[:, :1] - least, most - least - (row - 1) * step
+    if room >= 0 and int(torch.randint(4, (), **options)):  # most often it does not go on at the other end
+        starts = starts.clamp(max=min(room, MOST)) + (row - 1) * step * sign
     return (starts + places).remainder_(min(most - least + 1, MOST)).add_(least).view(drawn.shape)
 
 
@@ -98,7 +101,10 @@ def _draw_narrow(drawn: torch.Tensor, least: int, most: int, generator: torch.Ge
     import torch
 
     options: dict[str, Any] = {"generator": generator, "device": drawn.device}
-    power = 1 << int(torch.randint(1, max(max(-least, most).bit_length(), 2), (), **options))
+    bits = int(torch.randint(1, max(max(-least, most).bit_length(), 2), (), **options))
+    if int(torch.randint(2, (), **options)):  # widths that a version may read numbers in
+        bits = input_rules.NARROW_BITS[int(torch.randint(len(input_rules.NARROW_BITS), (), **options))]
+    power = 1 << bits
     low, high = max(least, -power), min(most, power - 1)
     if low > high:  # no integer of the range has so few bits
         low, high = least, min(least + power, most)

@@ -6,9 +6,9 @@ import pytest
 import torch
 from lab_samples import SQUARE
 
-from warpsmith.lab.operator.distributions import IN_RANGE
 from warpsmith.lab.operator.inputs import Inputs
-from warpsmith.lab.operator.range_values import arrange_rows
+from warpsmith.lab.operator.values.distributions import IN_RANGE
+from warpsmith.lab.operator.values.range_values import arrange_rows
 
 ROWS = SQUARE.replace('shape=("n",)', 'shape=("n", 40), distribution="RANGE"', 1).replace(
     'shape=("n",)', 'shape=("n", 40)'

@@ -7,10 +7,10 @@ import torch
 from lab_samples import SQUARE
 
 from warpsmith.core.definition import Workload
-from warpsmith.lab.operator.distributions import IGNORED, MASKED_ABOVE
 from warpsmith.lab.operator.inputs import Inputs
-from warpsmith.lab.operator.masks import PAIR_FORMS, draw_booleans, draw_pairs, place_exceptions
 from warpsmith.lab.operator.promises import find_sentinels
+from warpsmith.lab.operator.values.distributions import IGNORED, MASKED_ABOVE
+from warpsmith.lab.operator.values.masks import PAIR_FORMS, draw_booleans, draw_pairs, place_exceptions
 
 
 def test_booleans_of_pairs_are_windows_and_documents(workshop):

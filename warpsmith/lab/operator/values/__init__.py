@@ -1,0 +1,1 @@
+"""Values of inputs: distributions, masks, and integers and floats with structure."""
