@@ -84,9 +84,9 @@ def draw_many_workloads(file: DefinitionFile, judged: Sequence[Workload]) -> lis
 
 
 def list_in_other_types(file: DefinitionFile, judged: Sequence[Workload]) -> list[Workload]:
-    """List the shapes of workloads in each type that the definition declares, one after the other, in one order of
-    the types and in the other one. A version that keeps a plan for a shape takes that of another type then."""
-    dtypes = sorted({workload.dtype for workload in file.definition.workloads})
+    """List the shapes of workloads in each of their types, one after the other, in one order of the types and in
+    the other one. A version that keeps a plan for a shape takes that of another type then."""
+    dtypes = sorted({workload.dtype for workload in judged})
     small = [each for each in judged if file.definition.elements(each) <= input_rules.NEAR_ELEMENTS]
     shapes = {tuple(each.axes.items()): each for each in small if shape_class(each.name) == DECLARED}
     if len(dtypes) < 2:
