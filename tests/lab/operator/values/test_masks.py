@@ -16,7 +16,7 @@ from warpsmith.lab.operator.values.masks import PAIR_FORMS, draw_booleans, draw_
 def test_booleans_of_pairs_are_windows_and_documents(workshop):
     text = SQUARE.replace('"x": TensorSpec(shape=("n",))', '"x": TensorSpec(shape=("n", 40), dtype="bool")', 1)
     source = Inputs(workshop.load("square", text), Workload(name="w", axes={"n": 40}), 3, "cpu")
-    drawn = [source.draw("constant")["x"] for _ in range(200)]
+    drawn = [source.draw("constant")["x"] for _ in range(1600)]
     diagonal = [each for each in drawn if bool(each.diagonal().all())]
     causal = [each for each in diagonal if not bool(each.triu(1).any())]
     windows = [each for each in causal if not bool(each.tril(-20).any()) and int(each.sum()) > 40]

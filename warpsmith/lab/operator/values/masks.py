@@ -118,8 +118,9 @@ def draw_mask(shape: Sequence[int], form: int, generator: torch.Generator) -> to
 def draw_booleans(shape: Sequence[int], generator: torch.Generator) -> torch.Tensor:
     """Return a mask along the last two axes, such as of queries and keys.
 
-    It has one of the forms of `draw_mask`, in all rows or by chance in each, or one of those of `draw_pairs`; in
-    half of the draws but for a few elements, in more where each row has its own. By chance True is what the mask hides or what it leaves.
+    It has one of the forms of `draw_mask`, in all rows or by chance in each, or one of those of `draw_pairs`. Half
+    of the draws differ from their form in a few elements, and three quarters of those where each row has a form of
+    its own. By chance True is what the mask hides or what it leaves.
     """
     import torch
 
