@@ -105,3 +105,8 @@ def test_other_sizes_are_few_enough_elements():
     assert next(count) == input_rules.SHAPE_TRIES + 1
     fitted = draw_promised_workload(definition, lambda: at(130, 28 - next(count), 2), AXES, shorten=shorten)
     assert fitted.axes == {"a": 128, "b": 18, "c": 2}
+
+
+def test_a_size_beyond_any_tensor_is_moved_too():
+    definition = define("b <= c")
+    assert tuple(fit_to_promises(definition, at(9, 1 << 80, 3), AXES).axes.values())[1] < 1 << 80

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
 from collections.abc import Callable, Collection, Iterable, Iterator
 from operator import itemgetter
 
@@ -154,4 +153,10 @@ def _find_crossing(differ: Callable[[int], float | None], most: int) -> int | No
 
     if differ(0) == 0:
         return 0
-    return bisect.bisect_left(range(most + 1), True, key=has_crossed) if has_crossed(most) else None
+    if not has_crossed(most):
+        return None
+    low, high = 0, most  # not `bisect`: a size that a version's numbers lead to may be beyond what it counts
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if has_crossed(middle) else (middle + 1, high)
+    return low
