@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 import random
-import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from warpsmith.lab.instrumented.counted_build import COUNTED, UnrunLines
 from warpsmith.lab.operator import input_rules, scalar_values
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.lab.operator.promises import promises_finite
 from warpsmith.lab.operator.values.distributions import ALONE, FINITE, HUGE, MASKS, RELATED_INPUTS
 from warpsmith.lab.timing.arenas import CHECKED_SLOTS, Arenas, list_dense_layouts, list_layouts
 from warpsmith.lab.timing.session import SOLUTION, Session
@@ -52,12 +52,6 @@ class Extremes:
     """Error of the reference in its own precision, with its sums in other orders."""
     repeat: float = 0.0
     """Difference between two calls on the same inputs."""
-
-
-def _promises_finite(promise: str) -> bool:
-    """Return True if a promise says that numbers are finite, not only one of each row, say."""
-    says = re.search(r"\b(is|are|be|all|every|only) finite\b|\bfinite (inputs|numbers|values)\b", promise)
-    return says is not None and not re.search(r"\b(one|least|some|any|not)\b", promise)
 
 
 class CorrectnessCheck:
@@ -483,7 +477,7 @@ class CorrectnessCheck:
             [spec for spec in specs if is_floating(definition.dtype(spec, workload))]
             for specs in (definition.tensor_inputs.values(), definition.outputs.values())
         )
-        return not any(map(_promises_finite, definition.constraints)) and (bool(results) or len(sources) < 2)
+        return not promises_finite(definition) and (bool(results) or len(sources) < 2)
 
     def _grade_where_defined(self, session: Session, distribution: str | None) -> Grade | None:
         """Return the grade of a call; None of one whose results `adversarial.is_defined` leaves out."""

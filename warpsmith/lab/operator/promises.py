@@ -25,6 +25,10 @@ _BEGINS, _ENDS = r"\b(begin|start|first)", r"\b(ends?|last|up to|total|cumulativ
 _NUMBERS = r"\b(nan|finite)\b"
 """Pattern of what a promise says of numbers that are not finite."""
 
+_ALL_FINITE = r"\b(is|are|be|all|every|only) finite\b|\bfinite (inputs|numbers|values)\b"
+_SOME = r"\b(one|least|some|any|not)\b"
+"""Patterns of a promise that numbers are finite, and of what makes it one about some of them."""
+
 _SIZE_NOUNS = r"\b(sizes?|shapes?|dimensions?|ax[ie]s|lengths?)\b"
 _SIZE_WORDS = rf"{_SIZE_NOUNS}|\b(multiples?|divisible|divides?|even|odd)\b"
 """Words by which a promise is about sizes, whichever it names."""
@@ -38,6 +42,12 @@ def is_promised(definition: Definition, name: str) -> bool:
 def mentions_finite(definition: Definition) -> bool:
     """Return True if a promise is about finite numbers, or about NaN."""
     return any(re.search(_NUMBERS, promise, re.IGNORECASE) for promise in definition.constraints)
+
+
+def promises_finite(definition: Definition) -> bool:
+    """Return True if a promise says that numbers are finite, not only one of each row, say."""
+    says = (each for each in definition.constraints if re.search(_ALL_FINITE, each))
+    return any(not re.search(_SOME, each) for each in says)
 
 
 def find_near_mean(definition: Definition, workload: Workload) -> list[str]:
