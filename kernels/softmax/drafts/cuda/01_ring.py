@@ -350,7 +350,8 @@ def shape_of_ring(rows: int, cols: int, size: int, many: int) -> tuple[int, int,
     each = 16 if rows * blocks <= many else 128  # bytes of a thread: few rows want many threads
     threads = next((t for t in (128, 256) if part * size <= t * each), 512)
     stages = (SHARED // (512 // threads) - BESIDE) // (part * size)
-    return blocks, part, threads, max(1, min(MOST_STAGES, stages, math.ceil(rows * blocks / many)))
+    turns = math.ceil(rows * blocks / many)  # one more where clusters leave multiprocessors over
+    return blocks, part, threads, min(MOST_STAGES, stages, turns + 1)
 
 
 @functools.cache
@@ -371,7 +372,8 @@ def planned(rows: int, cols: int, dtype: torch.dtype, aligned: bool, device: int
         at_once = clusters_at_once(kernel, blocks, threads, shared)
     else:
         together, at_once = {}, many * (512 // threads)
-    config = LaunchConfig(grid=min(rows, at_once) * blocks, block=threads, shmem_size=shared, **together)
+    # With a cluster, the grid counts clusters.
+    config = LaunchConfig(grid=min(rows, at_once), block=threads, shmem_size=shared, **together)
     return compiled(kernel), config, (rows, cols, part, stages)
 
 

@@ -1,12 +1,12 @@
 """Softmax: a cluster of blocks has a row in registers, as it came, and several such blocks share a multiprocessor.
 
-Hypothesis: a ring of rows in shared memory passes each element through it twice, and one block's phases follow each other.
-Here a row's bytes stay in the registers that loaded them, 128 a thread, and four blocks of 256 threads lie on
-a multiprocessor: while one waits for its cluster, the others load or write. That is 128 KB under way. Exponentials are
-taken twice, which special function units have time for: half of it at 4.2 TB/s. The blocks of a row
-exchange a maximum and a sum by `st.async`; a block has what it needs once its barrier has counted all of them, so no
-cluster barrier stands at the end. Up to sixteen blocks hold 512 KB. Short rows have a warp each; rows that are not
-aligned to 16 bytes, or longer, are read twice.
+Hypothesis: a ring of rows in shared memory passes each element through it twice, and one block's phases follow each
+other. Here a row's bytes stay in the registers that loaded them, 128 a thread, and four blocks of 256 threads lie on a
+multiprocessor: while one waits for its cluster, the others load or write. That is 128 KB under way. Exponentials are
+taken twice, which special function units have time for: half of it at 4.2 TB/s. The blocks of a row exchange a maximum
+and a sum by `st.async`; a block has what it needs once its barrier has counted all of them, so no cluster barrier
+stands at the end. Up to eight blocks hold 256 KB, and twice that with 512 threads each, of which two share a
+multiprocessor. Short rows have a warp each; rows that are not aligned to 16 bytes, or longer, are read twice.
 Predicted: 68 us at 2048x32768, 69 at 512x131072 in bfloat16 (floor 63) and 136 in float32 (126): new blocks must be
 launched for each row, which a ring need not, but nothing waits for shared memory.
 Metric: dram_pct to 90 %.
@@ -17,20 +17,18 @@ import math
 
 import numpy
 import torch
-from cuda.bindings import driver
 from cuda.core import LaunchConfig, Program, ProgramOptions, Stream, launch
 
 MOST_VECTORS = 8
 """Vectors of 16 bytes of a thread at most."""
 AT_ONCE = 4
 """Blocks with as many that share a multiprocessor, and so have their registers; of smaller ones there is one more."""
-MOST_BLOCKS = 16
-"""Blocks of a cluster at most."""
+MOST_BLOCKS = 8
+"""Blocks of a cluster at most: those that every device has room for."""
 WARP_ROW = 4096
 """Bytes of a row up to which one warp has it in registers."""
 THREADS = 256
-PORTABLE_BLOCKS = 8
-"""Blocks of a cluster that every device has room for."""
+"""Threads of a block; twice as many where a row is longer than a cluster of such blocks holds."""
 
 SOURCE = r"""
 using u16 = unsigned short;
@@ -229,11 +227,11 @@ template <typename T, int COUNT> __device__ __forceinline__ float2 summed(const 
 }
 
 // A cluster of BLOCKS blocks has one row; each block has `part` elements of it, the last one what is left.
-template <typename T, int COUNT, int BLOCKS, int AT_ONCE>
-__global__ void __launch_bounds__(256, AT_ONCE) parts(const T* x, T* y, int cols, int part) {
+template <typename T, int COUNT, int BLOCKS, int THREADS, int AT_ONCE>
+__global__ void __launch_bounds__(THREADS, AT_ONCE) parts(const T* x, T* y, int cols, int part) {
   using V = Vector<T>;
   __shared__ alignas(8) u64 barrier;
-  __shared__ alignas(8) float2 of_warps[8];
+  __shared__ alignas(8) float2 of_warps[THREADS / 32];
   __shared__ alignas(8) float2 of_blocks[BLOCKS];
   const int rank = blockIdx.x % BLOCKS, lane = threadIdx.x % 32;
   const long long begin = (long long)(blockIdx.x / BLOCKS) * cols + rank * part;
@@ -252,13 +250,13 @@ __global__ void __launch_bounds__(256, AT_ONCE) parts(const T* x, T* y, int cols
   uint4 v[COUNT];
 #pragma unroll
   for (int j = 0; j < COUNT; ++j) {
-    const int at = threadIdx.x + 256 * j;
+    const int at = threadIdx.x + THREADS * j;
     v[j] = at < vectors ? __ldcs(from + at) : V::nothing();
   }
   const float2 of_warp = over_lanes<32>(summed<T>(v));
   if (lane == 0) of_warps[threadIdx.x / 32] = of_warp;
   __syncthreads();
-  float2 whole = over_lanes<8>(of_warps[lane % 8]);
+  float2 whole = over_lanes<THREADS / 32>(of_warps[lane % (THREADS / 32)]);
   if constexpr (BLOCKS > 1) {
     cluster_wait();  // all barriers are set up
     if (threadIdx.x < BLOCKS) send(in_shared(&of_blocks[rank]), whole, gate, threadIdx.x);
@@ -273,7 +271,7 @@ __global__ void __launch_bounds__(256, AT_ONCE) parts(const T* x, T* y, int cols
     V::unpack(v[j], e);
 #pragma unroll
     for (int k = 0; k < V::SIZE; ++k) e[k] = exponential(e[k] - whole.x) * factor;
-    const int at = threadIdx.x + 256 * j;
+    const int at = threadIdx.x + THREADS * j;
     if (at < vectors) __stcs(to + at, V::pack(e));
   }
 }
@@ -301,21 +299,10 @@ __global__ void __launch_bounds__(512) plain(const T* x, T* y, int rows, int col
 NAMES = {torch.float32: "float", torch.bfloat16: "bf16", torch.float16: "fp16"}
 
 
-def checked(answer: tuple) -> object:
-    """What the driver returned besides success."""
-    if answer[0] != driver.CUresult.CUDA_SUCCESS:
-        raise RuntimeError(f"the driver says {answer[0]}")
-    return answer[1] if len(answer) > 1 else None
-
-
 @functools.cache
 def compiled(name: str):
     options = ProgramOptions(arch="sm_90a", std="c++17")
-    kernel = Program(SOURCE, "c++", options).compile("cubin", name_expressions=(name,)).get_kernel(name)
-    if name.startswith("parts") and int(name.split(",")[2]) > PORTABLE_BLOCKS:
-        larger = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
-        checked(driver.cuKernelSetAttribute(larger, 1, kernel.handle, torch.cuda.current_device()))
-    return kernel
+    return Program(SOURCE, "c++", options).compile("cubin", name_expressions=(name,)).get_kernel(name)
 
 
 @functools.cache
@@ -323,35 +310,36 @@ def multiprocessors(device: int) -> int:
     return torch.cuda.get_device_properties(device).multi_processor_count
 
 
-def shape_of_parts(rows: int, cols: int, size: int, many: int) -> tuple[int, int, int]:
-    """Blocks of a row, elements of each, and vectors of a thread, on `many` multiprocessors."""
-    blocks, most = 1, THREADS * MOST_VECTORS * 16
+def shape_of_parts(rows: int, cols: int, size: int, many: int) -> tuple[int, int, int, int]:
+    """Blocks of a row, threads and elements of each, and vectors of a thread, on `many` multiprocessors."""
+    most = THREADS * MOST_VECTORS * 16
+    threads = THREADS if cols * size <= MOST_BLOCKS * most else 2 * THREADS
+    blocks, most = 1, most * threads // THREADS
     while blocks < MOST_BLOCKS and (
-        cols * size > blocks * most
-        or (rows * blocks * 2 <= many and cols * size > blocks * 8192 and blocks < PORTABLE_BLOCKS)
+        cols * size > blocks * most or (rows * blocks * 2 <= many and cols * size > blocks * 8192)
     ):
         blocks *= 2
     vector = 16 // size
     part = math.ceil(cols / blocks / vector) * vector
-    count = math.ceil(part * size / (THREADS * 16))
-    return blocks, part, 1 << (count - 1).bit_length()
+    count = math.ceil(part * size / (threads * 16))
+    return blocks, threads, part, 1 << (count - 1).bit_length()
 
 
 @functools.cache
 def planned(rows: int, cols: int, dtype: torch.dtype, aligned: bool, device: int):
     """The kernel, how it is launched, and its last arguments."""
     size, name = dtype.itemsize, NAMES[dtype]
-    if not aligned or cols * size % 16 or cols * size > MOST_BLOCKS * THREADS * MOST_VECTORS * 16:
+    if not aligned or cols * size % 16 or cols * size > MOST_BLOCKS * 2 * THREADS * MOST_VECTORS * 16:
         return compiled(f"plain<{name}>"), LaunchConfig(grid=rows, block=512), (rows, cols)
     if cols * size <= WARP_ROW:
         count = 1 << max(0, math.ceil(cols * size / 512) - 1).bit_length()
         config = LaunchConfig(grid=math.ceil(rows / 8), block=THREADS)
         return compiled(f"warp_rows<{name}, {count}>"), config, (rows, cols)
-    blocks, part, count = shape_of_parts(rows, cols, size, multiprocessors(device))
+    blocks, threads, part, count = shape_of_parts(rows, cols, size, multiprocessors(device))
     together = {"cluster": blocks} if blocks > 1 else {}
-    config = LaunchConfig(grid=rows * blocks, block=THREADS, **together)
-    at_once = AT_ONCE if count == MOST_VECTORS else AT_ONCE + 1
-    return compiled(f"parts<{name}, {count}, {blocks}, {at_once}>"), config, (cols, part)
+    config = LaunchConfig(grid=rows, block=threads, **together)  # with a cluster, the grid counts clusters
+    at_once = AT_ONCE * THREADS // threads if count == MOST_VECTORS else AT_ONCE + 1
+    return compiled(f"parts<{name}, {count}, {blocks}, {threads}, {at_once}>"), config, (cols, part)
 
 
 def run(x: torch.Tensor) -> torch.Tensor:
