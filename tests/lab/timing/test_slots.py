@@ -8,10 +8,14 @@ from pathlib import Path
 import pytest
 import torch
 from lab_samples import SQUARE
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from warpsmith.lab.operator.definition_file import load_definition
 from warpsmith.lab.timing.arenas import allocate_arenas
 from warpsmith.lab.timing.slots import ALIASED, OVERLAPPED, SHARED, VIEWED, Slots
+from warpsmith.lab.workers import arena
+from warpsmith.lab.workers.arena import FRAMED
+from warpsmith.lab.workers.side import SideFailed
 
 REDTEAM = Path(__file__).parents[2] / "redteam"
 
@@ -149,16 +153,104 @@ def test_an_input_begins_inside_of_another_one(open_slots, operator, shifts):
     assert seen == shifts
 
 
+@pytest.fixture
+def planes(workshop):
+    """A definition whose input has planes, in any layout."""
+    text = SQUARE.replace('"n": "length"', '"m": "planes", "n": "length"')
+    text = text.replace(
+        'inputs={"x": TensorSpec(shape=("n",))}', 'inputs={"x": TensorSpec(shape=("m", 9, "n"), layout="any")}'
+    )
+    text = text.replace(
+        'outputs={"y": TensorSpec(shape=("n",))}', 'outputs={"y": TensorSpec(shape=("m", 9, "n"))}'
+    )
+    return workshop.load(
+        "square", text.replace('{"n": 1000}', '{"m": 3, "n": 7}').replace('{"n": 5000}', '{"m": 2, "n": 5}')
+    )
+
+
+def test_frames_hold_what_the_reference_computes_with(planes):
+    workload, hops = planes.definition.workloads[0], set()
+    with contextlib.closing(allocate_arenas(planes, [workload], [], ["solution"], "cpu")) as arenas:
+        for seed in range(60):
+            slots = Slots(planes, workload, arenas, ("solution",), seed, "cpu", count=2, layout=FRAMED)
+            assert arenas.inputs.size >= slots._input_layout.size, "no room"
+            slots._prepare_memory()
+            assert slots.shares_elements
+            assert slots.correlated
+            for slot in range(2):
+                values = slots.inputs.draw()
+                slots._write_slot(slot, values)
+                drawn, kept, hop = values["x"], slots.drawn[slot]["x"], slots._placements[slot][0]["x"].hop
+                hops.add(hop)
+                assert kept.is_contiguous()
+                assert torch.equal(slots._views[slot]["x"], kept), "values are not those of the memory"
+                assert torch.equal(kept[:, :-1, :hop], drawn[:, :-1, :hop]), "rows begin with other values"
+                assert torch.equal(kept[:, -1], drawn[:, -1]), "the last row is another one"
+                assert torch.equal(kept[:, :-1, hop:], kept[:, 1:, :-hop]), "rows do not overlap"
+                assert torch.equal(slots.truth(slot).values["y"], kept.double() ** 2)
+                slots._check_memory("solution", slot)
+            del slots, drawn, kept
+    assert hops == set(range(1, 7))
+
+
+class Copies(TorchDispatchMode):
+    """Targets of all copies, as the sizes and strides of each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.targets: list[tuple[torch.Size, tuple[int, ...]]] = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func is torch.ops.aten.copy_.default:
+            self.targets.append((args[0].shape, args[0].stride()))
+        return func(*args, **(kwargs or {}))
+
+
+def test_no_copy_writes_an_element_of_frames_twice(planes):
+    """Threads that share a copy would write the same element in any order."""
+    workload = planes.definition.workloads[0]
+    with contextlib.closing(allocate_arenas(planes, [workload], [], ["solution"], "cpu")) as arenas:
+        slots = Slots(planes, workload, arenas, ("solution",), 1, "cpu", count=1, layout=FRAMED)
+        with Copies() as copies:
+            slots._write_slot(0, slots.inputs.draw())
+        for shape, strides in copies.targets[-2:]:
+            view = torch.arange(slots._placements[0][0]["x"].nbytes).as_strided(shape, strides)
+            assert view.unique().numel() == view.numel() > 0
+        del slots
+
+
+def test_a_write_to_a_frame_or_between_planes_is_seen(planes, monkeypatch):
+    monkeypatch.setattr(arena, "_DENSE_SHARE", 0)
+    workload = planes.definition.workloads[0]
+    with contextlib.closing(allocate_arenas(planes, [workload], [], ["solution"], "cpu")) as arenas:
+        slots = Slots(planes, workload, arenas, ("solution",), 1, "cpu", count=1, layout=FRAMED)
+        slots._prepare_memory()
+        slots._write_slot(0, slots.inputs.draw())
+        view, kept = slots._views[0]["x"], slots.drawn[0]["x"]
+        view[1, 4, 3] += 1
+        with pytest.raises(SideFailed, match="changed its input x"):
+            slots._check_memory("solution", 0)
+        slots._write_slot(0, {"x": kept})
+        slots._check_memory("solution", 0)
+        place = slots._placements[0][0]["x"]
+        arenas.inputs.memory[place.offset + 4 * place.strides[0] - 1] ^= 1
+        with pytest.raises(SideFailed, match="outside of its tensors"):
+            slots._check_memory("solution", 0)
+        del slots, view, kept
+
+
 def test_each_input_of_a_mixed_call_has_a_layout_of_its_own():
     file = load_definition(REDTEAM / "any_product" / "definition.py")
     workload = file.definition.select("odd")[1]
     arenas = allocate_arenas(file, [workload], [workload], ["solution"], "cpu")
-    pairs = set()
+    pairs, hops = set(), set()
     for _ in range(150):
         slots = Slots(file, workload, arenas, ("solution",), 1, "cpu", count=1, layout="mixed")
         a, b = slots._views[0]["a"], slots._views[0]["b"]
         pairs.add((a.is_contiguous(), b.is_contiguous(), b.stride(0) == 1))
+        hops.add((slots._placements[0][0]["a"].hop > 0, slots._placements[0][0]["b"].hop > 0))
         slots._write_slot(0, slots.inputs.draw())
         assert all(torch.equal(view, slots.drawn[0][name]) for name, view in slots._views[0].items())
     arenas.close()
     assert {(True, False, True), (False, True, False), (False, False, True)} < pairs
+    assert {(True, False), (False, True)} < hops

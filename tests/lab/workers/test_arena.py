@@ -161,6 +161,54 @@ def test_expanded_tensors_may_have_gaps():
     assert {20, *(20 + gap for gap in input_rules.PADDINGS)} < planes, "no gaps behind planes"
 
 
+def test_rows_of_a_framed_tensor_overlap():
+    places = [Layout().add((3, 8), "float32", "framed") for _ in range(3000)]
+    steps = (1, *input_rules.SLICE_STEPS)
+    assert {place.strides for place in places} == {(hop * step, step) for hop in range(1, 8) for step in steps}
+    assert all(place.hop * place.strides[1] == place.strides[0] for place in places)
+    assert all(place.shares_elements for place in places)
+    assert sum(place.strides == (1, 1) for place in places) > 300, "one element apart is rare"
+
+
+def test_planes_of_frames_lie_apart_or_one_behind_the_other():
+    places = [Layout().add((2, 3, 4), "float32", "framed") for _ in range(2000)]
+    gaps = {place.strides[0] - 2 * place.strides[1] - 4 for place in places if place.strides[2] == 1}
+    assert gaps == {0, *input_rules.PADDINGS}
+
+
+@pytest.mark.parametrize("shape", [(), (7,), (3, 1), (2, 3, 1)])
+def test_vectors_and_rows_of_one_element_are_never_framed(shape):
+    place = Layout().add(shape, "float32", "framed")
+    assert (place.strides, place.hop) == (None, 0)
+
+
+@pytest.mark.parametrize("how", ["contiguous", *STRIDED])
+@pytest.mark.parametrize("shape", [(3, 4), (2, 2), (1, 4), (2, 1, 3), (4, 2, 3, 2), (2, 0, 3)])
+def test_rows_overlap_in_one_layout_alone(how, shape):
+    for _ in range(300):
+        place = Layout().add(shape, "int8", how)
+        assert bool(place.hop) == (how == "framed" and shape[-2] > 1)
+
+
+@pytest.mark.parametrize("is_padded", [True, False])
+def test_writes_between_planes_and_elements_of_frames_are_seen(alone, monkeypatch, is_padded):
+    """Frames are padded by five elements, or sliced by two; no other byte lies between them."""
+    monkeypatch.setattr(arena, "_DENSE_SHARE", 0)
+    monkeypatch.setattr(arena, "_PADDED_SHARE", is_padded)
+    made, layout, place = alone((2, 3, 4), "framed", "uint8")
+    plane = 2 * place.hop + 4
+    assert place.strides == ((plane + 5, place.hop, 1) if is_padded else (2 * (plane + 5), 2 * place.hop, 2))
+    step = place.strides[2]
+    inside = {plane_start + step * each for plane_start in (0, place.strides[0]) for each in range(plane)}
+    assert place.nbytes == max(inside) + 1
+    place.view(made.memory).fill_(7)
+    assert made.guards_are_intact(layout)
+    for position in range(place.nbytes):
+        made.memory[place.offset + position] ^= 1
+        assert made.guards_are_intact(layout) == (position in inside), position
+        made.memory[place.offset + position] ^= 1
+
+
 def test_planes_of_a_transposed_tensor_may_have_gaps():
     strides = {Layout().add((2, 3, 4), "float32", "transposed").strides for _ in range(600)}
     assert {(3, 1, 6 + gap) for gap in input_rules.PADDINGS} < strides
@@ -169,7 +217,7 @@ def test_planes_of_a_transposed_tensor_may_have_gaps():
 @pytest.mark.parametrize(("dtype", "width"), [("float64", 8), ("float32", 4), ("uint8", 1)])
 @pytest.mark.parametrize("how", ["misaligned", "padded", "sliced"])
 def test_a_tensor_begins_at_any_multiple_of_its_elements(how, dtype, width):
-    shifts = {Layout().add((3, 4), dtype, how).offset % ALIGNMENT % 64 for _ in range(2000)}
+    shifts = {Layout().add((3, 4), dtype, how).offset % ALIGNMENT % 64 for _ in range(8000)}
     assert shifts - {0} == set(range(width, 64, width))
     assert (0 in shifts) == (how != "misaligned"), "a misaligned tensor is aligned"
 
@@ -194,12 +242,13 @@ def test_rows_are_sliced_by_one_of_several_steps():
             | {(step, step * (3 + min(input_rules.PADDINGS))) for step in input_rules.SLICE_STEPS},
         ),
         ("expanded", (0, 1), {(0, step) for step in input_rules.SLICE_STEPS}),
+        ("framed", (1, 1), {(step, step) for step in input_rules.SLICE_STEPS}),
     ],
 )
 def test_dense_layouts_may_have_gaps_where_a_tensor_is_small(monkeypatch, how, dense, others):
     def draw():
         strides = {Layout().add((3, 4), "float32", how).strides for _ in range(200)}
-        return {each for each in strides if each and each[1]}
+        return {each for each in strides if each and each[1] and (how != "framed" or each[0] == each[1])}
 
     assert draw() == {dense, *others}
     for shape in ((2, 500), (2, 3, 400), (400, 3, 2)):
@@ -284,8 +333,8 @@ def test_gaps_lie_behind_rows_or_planes_or_both():
     assert {(3 * row, row, 1), (24 + row - 8, 8, 1), (3 * row + row - 8, row, 1)} < strides
 
 
-@pytest.mark.parametrize("how", ["transposed", "expanded", "sliced"])
-@pytest.mark.parametrize("shape", [(2, 300), (300, 1), (3, 5, 40), (7,)])
+@pytest.mark.parametrize("how", ["transposed", "expanded", "sliced", "framed"])
+@pytest.mark.parametrize("shape", [(2, 300), (300, 1), (3, 5, 40), (50, 1, 7), (60, 2, 1, 3), (7,)])
 def test_the_widest_layout_has_room_for_every_order(how, shape):
     def room(*, widest: bool) -> int:
         layout = Layout(widest=widest)

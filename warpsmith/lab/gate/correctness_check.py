@@ -361,7 +361,7 @@ class CorrectnessCheck:
         normal = "normal" if layout == "contiguous" else f"normal, {layout}"
         reference_grade = self._fill_where_reference_holds(session)
         is_declared = shape_class(session.workload.name) == DECLARED
-        if reference_grade.status is not Status.PASSED and (session.expanded or not is_declared):
+        if reference_grade.status is not Status.PASSED and (session.shares_elements or not is_declared):
             notes.append(f"{name} left out: the reference misses its own bound at this draw")
             return
         if reference_grade.status is not Status.PASSED:
@@ -385,7 +385,7 @@ class CorrectnessCheck:
             self._check_adversarial(session, notes)  # first, so that plain values are what stays in a workspace
         self._check_repeat_on_others(session, extremes)
         session.fill_inputs()
-        if session.expanded and session.grade_reference().status is not Status.PASSED:
+        if session.shares_elements and session.grade_reference().status is not Status.PASSED:
             return  # all elements of a row are one number, at which its own deviation is rounding alone
         self._grade_call(session, normal)
         self._check_repeat(session, extremes)

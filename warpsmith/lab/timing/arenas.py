@@ -13,12 +13,13 @@ from warpsmith.core import gate_rules
 from warpsmith.core.definition import Definition, TensorSpec, Workload
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.workers.arena import CONTIGUOUS, EXPANDED, STRIDED, Arena, Layout, TensorPlacement
+from warpsmith.lab.operator.promises import is_promised
+from warpsmith.lab.workers.arena import CONTIGUOUS, EXPANDED, FRAMED, STRIDED, Arena, Layout, TensorPlacement
 
 MIXED = "mixed"
 """Layout of a call each of whose inputs has one of its own."""
 
-_DENSE = ("transposed", "misaligned", EXPANDED)
+_DENSE = ("transposed", "misaligned", EXPANDED, FRAMED)
 """Layouts that take little more memory than a contiguous one, so that the largest call has room for them."""
 
 CHECKED_SLOTS = 2
@@ -107,8 +108,22 @@ def list_dense_layouts(file: DefinitionFile) -> tuple[str, ...]:
 
 
 def _that_fit(file: DefinitionFile, layouts: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the layouts without `expanded` for a definition whose own draws may promise what that breaks."""
-    return layouts if file.inputs is None else tuple(layout for layout in layouts if layout != EXPANDED)
+    """Return the layouts without `expanded` and `framed` for a definition whose own draws may promise what these
+    break, and without `framed` where no input may come so."""
+    if file.inputs is None and any(
+        _may_be_framed(file.definition, name) for name in file.definition.tensor_inputs
+    ):
+        return layouts
+    unfit = (FRAMED,) if file.inputs is None else (EXPANDED, FRAMED)
+    return tuple(layout for layout in layouts if layout not in unfit)
+
+
+def _may_be_framed(definition: Definition, name: str) -> bool:
+    """Return True for an input whose rows may overlap: each then holds parts of several drawn ones, which may
+    break what a promise in words, or a distribution, says of a row."""
+    spec = definition.tensor_inputs[name]
+    is_free = spec.layout == "any" and len(spec.shape) > 1
+    return is_free and not spec.fits_together and not is_promised(definition, name)
 
 
 def count_slots(
@@ -164,7 +179,7 @@ def lay_out_mix(
             name: inputs.add(
                 (lengths[name],) if name in lengths else definition.shape(spec, workload),
                 definition.dtype(spec, workload),
-                _layout_of(file, spec, layout, workload if widest else None),
+                _layout_of(file, name, layout, workload if widest else None),
             )
             for name, spec in definition.tensor_inputs.items()
         }
@@ -193,9 +208,10 @@ def _as_json(placement: TensorPlacement) -> list[object]:
     return [placement.offset, list(placement.shape), placement.dtype, strides]
 
 
-def _layout_of(file: DefinitionFile, spec: TensorSpec, layout: str, widest_at: Workload | None) -> str:
+def _layout_of(file: DefinitionFile, name: str, layout: str, widest_at: Workload | None) -> str:
     """Return the layout of one input: in a `mixed` call one by chance, or the one that may take the most room at a
-    workload. Integers that fit each other are never expanded."""
+    workload. Integers that fit each other are never expanded; not every input may be framed."""
+    spec = file.definition.tensor_inputs[name]
     if spec.layout != "any":
         return CONTIGUOUS
     if layout == MIXED:
@@ -203,7 +219,8 @@ def _layout_of(file: DefinitionFile, spec: TensorSpec, layout: str, widest_at: W
         layout = random.SystemRandom().choice(fitting)
         if widest_at is not None:
             layout = max(fitting, key=lambda each: _room_of(file.definition, spec, widest_at, each))
-    return CONTIGUOUS if layout == EXPANDED and spec.fits_together else layout
+    fits = {EXPANDED: not spec.fits_together, FRAMED: _may_be_framed(file.definition, name)}
+    return layout if fits.get(layout, True) else CONTIGUOUS
 
 
 def _room_of(definition: Definition, spec: TensorSpec, workload: Workload, layout: str) -> int:

@@ -104,7 +104,7 @@ class Session(Slots):
     @stage("inputs")
     def fill_inputs(self, distribution: str | None = None, *, quick: bool = False, slots: int = 0) -> None:
         """Draw new inputs for every slot, or the first `slots`, and poison the memory of the outputs."""
-        self.correlated = distribution is not None or self.expanded
+        self.correlated = distribution is not None or self.shares_elements
         for slot, values in enumerate(self._draw_slots(slots or self.slots, distribution, quick=quick)):
             self._write_slot(slot, values)
         self.poison_outputs(graded=quick)

@@ -85,10 +85,11 @@ class Slots:
         ]
         """Inputs of each slot by name, as views of the arena."""
         self.drawn: list[dict[str, torch.Tensor]] = [{} for _ in range(self.slots)]
-        self.expanded = any(
-            bool(tensor.expanded_axes) for inputs, _ in self._placements for tensor in inputs.values()
+        self.shares_elements = any(
+            tensor.shares_elements for inputs, _ in self._placements for tensor in inputs.values()
         )
-        self.correlated = self.expanded  # the elements of an expanded axis are alike
+        """True if several elements of an input are one in memory."""
+        self.correlated = self.shares_elements  # sums of such elements do not cancel
         self._truths: dict[int, Truth] = {}
         self._random = random.Random(seed)
 
@@ -204,15 +205,18 @@ class Slots:
         self._synchronize()
 
     def _write_slot(self, slot: int, values: dict[str, torch.Tensor]) -> None:
-        """Write inputs into a slot; where axes are one slice in memory, the first slice of the values counts."""
+        """Write inputs into a slot; where several elements are one in memory, what the view reads counts."""
         self._truths.pop(slot, None)
         shared = {name: self.drawn[owner][name] for (at, name), owner in self._owners.items() if at == slot}
         self.drawn[slot] = values = {**values, **shared}
         if self.alias:
             values |= self._join_values(values)
         for name, view in self._views[slot].items():
-            first, part = values[name], view
-            for axis in self._placements[slot][0][name].expanded_axes:
+            placement, first, part = self._placements[slot][0][name], values[name], view
+            if placement.hop:
+                values[name] = _write_framed(view, first, placement.hop)
+                continue
+            for axis in placement.expanded_axes:
                 first, part = first.narrow(axis, 0, 1), part.narrow(axis, 0, 1)
             part.copy_(first)
             if part is not view:
@@ -233,6 +237,19 @@ class Slots:
             import torch
 
             torch.cuda.synchronize()
+
+
+def _write_framed(view: torch.Tensor, values: torch.Tensor, hop: int) -> torch.Tensor:
+    """Write rows that overlap, and return what they hold then, contiguous.
+
+    Each element of the memory is written once, since the order of several writes is left to chance: the beginning
+    of each row up to the next one, and all of the last row.
+    """
+    import torch
+
+    view[..., :-1, :hop].copy_(values[..., :-1, :hop])
+    view[..., -1, :].copy_(values[..., -1, :])
+    return view.clone(memory_format=torch.contiguous_format)
 
 
 def _draw_overlap(file: DefinitionFile, workload: Workload, alias: tuple[str, ...], kind: str) -> int:

@@ -40,19 +40,21 @@ _KEEP_SIZE, _PUNCH_HOLE = 1, 2
 
 CONTIGUOUS = "contiguous"
 
-EXPANDED = "expanded"
+EXPANDED, FRAMED = "expanded", "framed"
 
-STRIDED = ("padded", "transposed", "sliced", "misaligned", EXPANDED)
+STRIDED = ("padded", "transposed", "sliced", "misaligned", EXPANDED, FRAMED)
 """Further memory layouts of a tensor.
 
 `padded`: rows, planes or both are farther apart than they are long. `transposed`: the last two axes are swapped
 in memory; of more axes, any are; lines and planes may be padded, and lines sliced. `sliced`: each row uses every
 second, third or fourth element. A vector does so in all three. `misaligned`: it begins some elements after an
 aligned address; so do padded and sliced ones by chance. `expanded`: all of some axes drawn by chance, or of every
-axis, is one slice in memory; the other axes are in any order, padded, and sliced, by chance.
+axis, is one slice in memory; the other axes are in any order, padded, and sliced, by chance. `framed`: each row
+begins inside of the row before it, as frames of a signal do; planes may be padded, and all of it sliced. A vector,
+or rows of one element, have no such layout.
 """
 
-DENSE = ("transposed", EXPANDED)
+DENSE = ("transposed", EXPANDED, FRAMED)
 """Layouts that may come without gaps, as they do where a tensor is large."""
 
 _DENSE_SHARE = 1 / 3
@@ -85,6 +87,21 @@ class TensorPlacement:
         """Axes of several elements that are one in memory."""
         pairs = enumerate(zip(self.shape, self.strides or self.shape, strict=True))
         return tuple(axis for axis, (size, stride) in pairs if size > 1 and stride == 0)
+
+    @property
+    def hop(self) -> int:
+        """Elements of a row that lie before the next row's first one where rows overlap; 0 where they do not."""
+        if self.strides is None or len(self.shape) < 2 or min(self.shape[-2:]) < 2:
+            return 0
+        row, element = self.strides[-2:]
+        # Other layouts have a longer distance between rows, or a shorter one than between a row's elements.
+        overlaps = 0 < element <= row < element * self.shape[-1]
+        return row // element if overlaps else 0
+
+    @property
+    def shares_elements(self) -> bool:
+        """True if several elements are one in memory."""
+        return bool(self.expanded_axes or self.hop)
 
     def view(self, memory: torch.Tensor) -> torch.Tensor:
         """View the tensor in `memory`, the arena's bytes."""
@@ -168,7 +185,7 @@ class Layout:
 
 
 def _most_elements(shape: tuple[int, ...], layout: str, padding: int, slicing: int) -> int:
-    """Return the elements that any order of axes, or any expanded ones, take with such gaps; else 0."""
+    """Return the elements that axes in any order, expanded ones or frames take with such gaps, at most; else 0."""
     if layout not in DENSE:
         return 0
     options = ((padding, 1), (min(padding, *input_rules.PADDINGS), slicing))
@@ -202,6 +219,8 @@ def _strides(
         return None
     if layout == EXPANDED:
         return _expanded_strides(shape, padding, slicing)
+    if layout == FRAMED:
+        return _framed_strides(shape, padding, slicing)
     if len(shape) == 1:
         return (max(slicing, 2),)
     if layout == "transposed":
@@ -246,6 +265,19 @@ def _expanded_strides(shape: tuple[int, ...], padding: int, step: int) -> tuple[
         chance.shuffle(order)
     gaps = _draw_gaps(len(order) - 1, padding * step, False) if len(order) > 1 else ()
     return _ordered_strides(shape, order, step, gaps)
+
+
+def _framed_strides(shape: tuple[int, ...], padding: int, step: int) -> tuple[int, ...] | None:
+    """Return strides from a step on of rows that overlap; planes of them lie one behind the other, padded by
+    chance. None for a vector, and for rows of one element."""
+    if len(shape) < 2 or shape[-1] < 2:
+        return None
+    *outer, rows, size = shape
+    hop = random.SystemRandom().choice((1, max(size // 4, 1), size // 2, random.SystemRandom().randrange(1, size)))
+    planes = (*outer, hop * max(rows - 1, 0) + size)
+    gaps = _draw_gaps(len(outer), padding * step, False) if outer else ()
+    *others, _ = _ordered_strides(planes, range(len(planes)), step, gaps)
+    return (*others, hop * step, step)
 
 
 def _draw_expanded(axes: list[int]) -> list[int]:
