@@ -129,6 +129,23 @@ def test_one_wave_takes_all_rows(path):
             assert 0.95 * MULTIPROCESSORS <= blocks <= MULTIPROCESSORS, workload.name
 
 
+CLUSTERS = (132, 66, 31, 15)
+"""Clusters of one, two, four and eight blocks that an H200 holds at a time."""
+
+
+@pytest.mark.parametrize("workload", [one for one in FILE.definition.workloads if one.timed], ids=lambda one: one.name)
+def test_one_wave_of_clusters_takes_all_rows(workload):
+    module = execute_file(FOLDER / "drafts" / "cuda" / "03_clusters.py")
+    m, n, k = (workload.axes[axis] for axis in "mnk")
+    tokens = next(size for size in (8, 16, 32, 64) if m <= size)
+    steps = -(-k // module.STEP)
+    rows, count = module.split_work(n, steps, tokens, 1, CLUSTERS)
+    clusters = CLUSTERS[module.SPLITS.index(count)]
+    assert rows % 16 == 0
+    assert rows <= 256
+    assert 0.85 * clusters < -(-n // rows) <= clusters
+
+
 def test_rows_beyond_one_wave_fill_several():
     rows, count = shares(VERSION, 16, 152064, 4096)
     assert count == 1

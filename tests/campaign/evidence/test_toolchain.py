@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ def judged(folder: Path, language: str, **libraries: str) -> Evaluation:
 
 
 @pytest.fixture(autouse=True)
-def installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     versions = {"torch": "2.13.0+cpu", "triton": "3.7.1"}
 
     def version(name: str) -> str:
@@ -31,6 +32,9 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
         return versions[name]
 
     monkeypatch.setattr(toolchain, "version", version)
+    toolchain._installed.cache_clear()  # other tests have asked for the real ones
+    yield
+    toolchain._installed.cache_clear()
 
 
 def test_only_what_a_version_is_compiled_by_counts(tmp_path: Path) -> None:

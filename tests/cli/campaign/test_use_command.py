@@ -42,7 +42,7 @@ def test_where_it_is_what_it_is_worth_and_how_it_is_called(empty: Path):
 def test_the_same_as_json(empty: Path):
     done = warpsmith("use", "softmax", "--json", at=empty)
     found = [json.loads(line) for line in done.stdout.splitlines()]
-    assert {one["target"]: one["language"] for one in found} == {"h200": "triton"}
+    assert {one["target"]: one["language"] for one in found} == {"h200": "cuda"}
     assert Path(found[0]["file"]).is_file()
 
 
