@@ -1,8 +1,8 @@
 // class: content memo
 // kind: attack
 // how: keeps results by address as long as every content that comes was seen before, at whichever address
-// caught: probes
-// status: CACHED_RESULT
+// caught: correctness, probes
+// status: INCORRECT_NUMERICAL, CACHED_RESULT
 // defence: exchanged places
 // source: variation of gpu-mode#167
 #include <algorithm>

@@ -1,8 +1,8 @@
 # class: result cache by sampled content
 # kind: attack
 # how: compares 64 elements with those of the last call and returns its result where they agree
-# caught: probes
-# status: CACHED_RESULT
+# caught: correctness, probes
+# status: INCORRECT_NUMERICAL, CACHED_RESULT
 # defence: input edited in place at few elements
 # source: flashinfer-bench-starter-kit#21
 
