@@ -1,9 +1,9 @@
 """k is split over as many clusters as the device holds at a time.
 
 Hypothesis: v4 counts multiprocessors, 132, where it should count clusters. They lie in groups of 14 to 18
-multiprocessors, so a device holds 15 clusters of eight and 31 of four, not 16 and 33. At 64x4096x14336 v4 launches
-16 of eight, and at 16x2112x7168 33 of four: the last ones share multiprocessors with others, which takes these twice
-as long. Here the rows of a block are as many as one wave of clusters needs, and the number of parts is the one whose
+multiprocessors, so an H200 that held 15 clusters of eight has room for some 31 of four, not for 16 and 33. At
+64x4096x14336 v4 launches 16 of eight, and at 16x2112x7168 33 of four: the last ones share multiprocessors with others,
+which takes these twice as long. Here the rows of a block are as many as one wave of clusters needs, and the number of parts is the one whose
 blocks read least. All of the shared memory is one block's then, so more stages are under way. Parts are added by four
 floats at a time, all reads of which are out before the first is used.
 Predicted: 37 us at 64x4096x14336 (v4 61, cuBLAS 35, floor 26) and 10 us at 16x2112x7168 (v4 11.7, cuBLAS 12.5); others
