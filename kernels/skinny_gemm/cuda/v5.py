@@ -3,12 +3,12 @@
 Hypothesis: v4 counts multiprocessors, 132, where it should count clusters. They lie in groups of 14 to 18
 multiprocessors, so an H200 that held 15 clusters of eight has room for some 31 of four, not for 16 and 33. At
 64x4096x14336 v4 launches 16 of eight, and at 16x2112x7168 33 of four: the last ones share multiprocessors with others,
-which takes these twice as long. Here the rows of a block are as many as one wave of clusters needs, and the number of parts is the one whose
-blocks read least. All of the shared memory is one block's then, so more stages are under way. Parts are added by four
-floats at a time, all reads of which are out before the first is used.
-Predicted: 37 us at 64x4096x14336 (v4 61, cuBLAS 35, floor 26) and 10 us at 16x2112x7168 (v4 11.7, cuBLAS 12.5); others
-as v4.
-Metric: dram_pct from 42 to 70 % at 64x4096x14336.
+which takes these twice as long. Here the rows of a block are as many as one wave of clusters needs, and the number of
+parts is the one whose blocks need the least time for what they read. All of the shared memory is one block's then, so
+more stages are under way. A stage is given back while the next one's products run. Parts are added by four floats at a
+time, all reads of which are out before the first is used.
+Predicted: 32 us at 64x4096x14336 (v4 60, cuBLAS 35, floor 26), 2 to 5 % at four others, nothing at three.
+Metric: dram_pct from 42 to 75 % at 64x4096x14336.
 """
 
 import ctypes
@@ -20,8 +20,10 @@ from cuda.core import Program, ProgramOptions
 
 EARLY = 0
 """Whether a launch may begin before the one ahead of it has ended."""
-SPLIT_COST = 32 * 1024
-"""Bytes that a block reads in the time that twice as many parts take to be added."""
+SUM_COST = 16
+"""Bytes that a block reads in the time that a byte of a part's sums takes to be written, read and added."""
+STEP_COST = 8 * 1024
+"""Bytes that a block reads in the least time of a stage: its copy, its products and two barriers."""
 TOKEN_COST = 0.5
 """Share of the time of a byte of weights that a byte of tokens takes, which comes from L2."""
 PAIRS_FROM = 64
@@ -214,6 +216,7 @@ stream(const __grid_constant__ TensorMap weights, const __grid_constant__ Tensor
     __syncwarp();
   } else {
     const u32 own = warp / 4 * 8192;
+    int before = 0;
     for (int i = 0; i < count; ++i) {
       const u32 at = ring + stage * size;
       const u64 a = describe(at + own), b = describe(at + high * 128);
@@ -222,11 +225,13 @@ stream(const __grid_constant__ TensorMap weights, const __grid_constant__ Tensor
 #pragma unroll
       for (int j = 0; j < 4; ++j) multiply<T, TOKENS>(c, a + 2 * j, b + 2 * j);
       asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-      asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-      if (lane == 0) arrive(empty + 8 * stage);
-      if (PAIR && lane == 1) arrive_at(empty + 8 * stage, rank ^ 1);
+      asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");  // this stage's products go on
+      if (i && lane == 0) arrive(empty + 8 * before);
+      if (PAIR && i && lane == 1) arrive_at(empty + 8 * before, rank ^ 1);
+      before = stage;
       if (++stage == stages) stage = 0, parity ^= 1;
     }
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
   }
 
   // Sums where the ring was: those of a token lie together, and 4 further than its rows, so that lanes share no bank.
@@ -363,8 +368,8 @@ def tensor_map(address: int, rows: int, k: int, dtype: torch.dtype, box: int):
 
 @functools.cache
 def split_work(n: int, steps: int, tokens: int, groups: int, at_once: tuple[int, ...]) -> tuple[int, int]:
-    """Rows of a block and parts of k, such that blocks read least; `at_once` has the clusters that the device holds,
-    for each of SPLITS."""
+    """Rows of a block and parts of k, such that blocks take least time; `at_once` has the clusters that the device
+    holds, for each of SPLITS."""
     choices = []
     for parts, clusters in zip(SPLITS, at_once, strict=True):
         waves = -(-n * groups // (clusters * MOST_ROWS))
@@ -372,8 +377,8 @@ def split_work(n: int, steps: int, tokens: int, groups: int, at_once: tuple[int,
             continue
         rows = -(-n * groups // (clusters * waves * 16)) * 16
         shared = 2 if parts == 1 and tokens >= PAIRS_FROM else 1  # blocks that read the same tokens once
-        columns = waves * -(-steps // parts) * STEP
-        cost = 2 * columns * (rows + TOKEN_COST * tokens / shared) + SPLIT_COST * (parts.bit_length() - 1)
+        step = max(2 * STEP * (rows + TOKEN_COST * tokens / shared), STEP_COST)
+        cost = waves * -(-steps // parts) * step + (SUM_COST * 4 * tokens * rows if parts > 1 else 0)
         choices.append((cost, rows, parts))
     _, rows, parts = min(choices)
     return rows, parts
