@@ -123,7 +123,7 @@ def test_launches_by_workload_and_configuration(compiled, vector, tmp_path):
     definition = vector.model_copy(update={"workloads": workloads})
     _, (_, other) = compiled(source, definition, "sm_90a", list(sizes))
     assert (other.kernel, other.shared_bytes) == ("other", 60000)
-    assert other.notes[1] == "block 32x4, cluster 2, dynamic shared 60000"
+    assert other.notes[1] == "block 32x4, cluster 2, 2 blocks, dynamic shared 60000"
     first, second = json.loads((tmp_path / "launches.json").read_text())
     assert (first["stem"], first["workloads"]) == ("copy.sm_90a", ["million", "again"])
     assert (second["stem"], second["matrix_product"]) == ("other.sm_90a", False)
@@ -222,7 +222,7 @@ def test_driver_calls_beside_cuda_core(compiled, vector):
         "    driver.cuLaunchKernelEx"
     )
     _, (_, other) = compiled(source.replace("    driver.cuLaunchKernelEx", cluster), vector, "sm_90a")
-    assert other.notes[1] == "block 64, cluster 4, dynamic shared 512"
+    assert other.notes[1] == "block 64, cluster 4, 4 blocks, dynamic shared 512"
 
 
 def test_a_child_compiles_it_too(write, vector):

@@ -123,8 +123,9 @@ def _launches(request: CompileRequest) -> list[CudaLaunch]:
             module.run(*zero_arguments(request.definition, workload))
             for launch in launches:
                 kernel, options = launch.kernel, (launch.block, launch.cluster, launch.shared, launch.early)
-                workloads = distinct.setdefault((kernel.code, kernel.symbol, *options), launch).workloads
-                workloads.extend([workload.name] if workload.name not in workloads else [])
+                same = distinct.setdefault((kernel.code, kernel.symbol, *options), launch)
+                same.workloads.extend([workload.name] if workload.name not in same.workloads else [])
+                same.grids.add(launch.blocks)
     return list(distinct.values())
 
 
@@ -216,6 +217,8 @@ def _variant(launch: CudaLaunch, sass: str) -> str:
     words.append(f"block {'x'.join(map(str, launch.block)).removesuffix('x1').removesuffix('x1')}")
     if launch.cluster:
         words.append(f"cluster {'x'.join(map(str, launch.cluster)).removesuffix('x1').removesuffix('x1')}")
+        least, most = min(launch.grids), max(launch.grids)
+        words.append(f"{least} blocks" if least == most else f"{least} to {most} blocks")
     words += [f"dynamic shared {launch.shared}"] if launch.shared else []
     return ", ".join([*words, *early_start_notes(launch.early, sass)])
 

@@ -43,6 +43,8 @@ class CudaLaunch:
 
     kernel: FakeKernel
     block: tuple[int, ...]
+    blocks: int
+    """Blocks of its grid, those of all clusters."""
     cluster: tuple[int, ...] = ()
     shared: int = 0
     early: bool = False
@@ -50,6 +52,8 @@ class CudaLaunch:
     arguments: tuple[Any, ...] | None = None
     """Its arguments, if they are passed as Python values."""
     workloads: list[str] = field(default_factory=list)
+    grids: set[int] = field(default_factory=set)
+    """Blocks of its grids at the workloads."""
 
 
 Size = int | tuple[int, ...]
@@ -114,8 +118,9 @@ def _core(arch: str, add_lines: AddLines, launches: list[CudaLaunch]) -> dict[st
 
     def launch(_stream: Any, config: FakeLaunchConfig, kernel: FakeKernel, *arguments: Any) -> None:  # noqa: ANN401
         early = config.options.get("programmatic_stream_serialization", False)
+        blocks = prod(config.grid) * prod(config.cluster or ())  # the grid counts clusters
         launches.append(
-            CudaLaunch(kernel, config.block, config.cluster or (), config.shmem_size, early, arguments)
+            CudaLaunch(kernel, config.block, blocks, config.cluster or (), config.shmem_size, early, arguments)
         )
 
     return {
@@ -163,7 +168,8 @@ def _driver(arch: str, launches: list[CudaLaunch]) -> dict[str, Any]:
     def launch(config: Any, kernel: FakeKernel, *_: Any) -> tuple[Any]:  # noqa: ANN401
         block = (config.blockDimX, config.blockDimY, config.blockDimZ)
         early = any(attribute.id == may_overlap for attribute in config.attrs or ())
-        launches.append(CudaLaunch(kernel, block, cluster_size(config), config.sharedMemBytes, early))
+        blocks = config.gridDimX * config.gridDimY * config.gridDimZ
+        launches.append(CudaLaunch(kernel, block, blocks, cluster_size(config), config.sharedMemBytes, early))
         return (success,)
 
     def active_clusters(_kernel: FakeKernel, config: Any) -> tuple[Any, int]:  # noqa: ANN401
