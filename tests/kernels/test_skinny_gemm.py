@@ -138,7 +138,7 @@ TIMED = [one for one in FILE.definition.workloads if one.timed]
 
 @pytest.mark.parametrize("workload", TIMED, ids=lambda one: one.name)
 def test_one_wave_of_clusters_takes_all_rows(workload):
-    module = execute_file(FOLDER / "drafts" / "cuda" / "03_clusters.py")
+    module = execute_file(FOLDER / "cuda" / "v5.py")
     m, n, k = (workload.axes[axis] for axis in "mnk")
     tokens = next(size for size in (8, 16, 32, 64) if m <= size)
     steps = -(-k // module.STEP)

@@ -115,24 +115,24 @@ BURST_SHARE: Final = 0.1
 bursts leave an honest gain little of its size."""
 
 BURST_NOISE: Final = 0.05
-"""Noise of the best of these pairs, in logarithms. Chosen as a wide one: a loss beyond it is no noise."""
+"""Noise of the best of these pairs, in logarithms. Chosen: a loss beyond it is none."""
 
 NUMBERS_SHARE: Final = 0.5
 """Share of the graded calls whose new memory holds random numbers and no poison. Chosen: both are common."""
 
 CALLER_STACK: Final = 512 << 10
-"""Bytes of the stack of a thread that calls a version once on a CPU. From macOS's documentation: its default for
-threads that a program starts. Other systems have more, embedded ones less."""
+"""Bytes of the stack of a thread that calls a version once on a CPU: macOS's for threads that a program starts."""
 
 CALLER_REGION: Final = 3
-"""Threads of a parallel region that such a call is made in, by one of them. Chosen: any of them may
-be the one that calls."""
+"""Threads of a parallel region that such a call is made in, by one of them. Chosen: any may be the one."""
 
-CALLER_TEAMS: Final = (3, 6, 16, 64, 96)
-"""OpenMP threads that further such threads have. Chosen: teams that no power of two divides, cores of common
-machines, and more than most tables of parts have. On two cores a sum into shared parts was wrong in 1 of 16
-regions of 16 threads, and in nearly all of 64 (measured)."""
+CALLER_TEAMS: Final = (3, 6, 16, 64, 260)
+"""OpenMP threads that further such threads have. Chosen: no powers of two, cores of common machines, and more than
+most tables have. On two cores a sum into shared parts was wrong in 1 of 16 regions of 16 threads, and in nearly
+all of 64 (measured)."""
 
+CALLER_LEVELS: Final = (4, 2)
+"""OpenMP threads of one more, and how many levels of regions have so many. Chosen."""
 CALLER_LIMIT: Final = (6, 5)
 """OpenMP threads that one more such thread has, and how many of them it may have at a time. Chosen: a part that is
 neither all nor one, as a limit or a busy machine leaves it."""

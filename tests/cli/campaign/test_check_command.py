@@ -12,6 +12,7 @@ from warpsmith.campaign import define
 from warpsmith.cli.campaign import new, rounds
 from warpsmith.errors import BadDefinition
 from warpsmith.lab.calibration import measurement
+from warpsmith.lab.proof.definition_proof import DefinitionProof
 from warpsmith.project import find_project
 
 DEFINITION = """
@@ -58,6 +59,13 @@ def test_a_proven_definition(run):
 def test_axes_that_keep_their_sizes_are_named(run, tmp_path):
     result = run('cols", slack=2.0), constraints=("rows is even",), op_type=("', "check", "total")
     assert "declared sizes alone: rows" in result.stdout.replace("\n", " "), result.output
+
+
+def test_integers_with_one_value_are_named(run):
+    proof = DefinitionProof.model_validate_json(run("cols", "check", "total", "--json").stdout)
+    assert proof.constants == {}
+    lines = new._proof_lines(proof.model_copy(update={"constants": {"k": 50}}))
+    assert any(line.startswith("  judged at k = 50 alone: ") for line in lines)
 
 
 def test_what_no_program_could_call_is_said_before_a_campaign(run, tmp_path):

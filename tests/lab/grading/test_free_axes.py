@@ -127,6 +127,23 @@ def test_a_promise_about_an_input_called_lengths_binds_no_axis(workshop):
     )
 
 
+@pytest.mark.parametrize(
+    ("promise", "axes"),
+    [
+        ("lengths ascend; a group may have zero length", ["rows", "cols"]),
+        ("lengths are those of the rows, which have the same length", ["rows", "cols"]),
+        ("lengths have the length of a row", []),
+        ("a group may have zero length", []),
+    ],
+)
+def test_how_much_of_an_input_something_takes_is_no_size(workshop, promise, axes):
+    lengths = 'TensorSpec(shape=("rows",), dtype="int32", distribution="offsets:cols")'
+    text = MATRIX.replace('"bias": ScalarSpec(value=0.5)', f'"lengths": {lengths}')
+    text = text.replace("def reference(x, bias)", "def reference(x, lengths)").replace("bias", "lengths[:, None]")
+    text = text.replace("workloads=", f'constraints=("{promise}",), workloads=')
+    assert free_axes.variable_axes(workshop.load("pairs", text)) == axes
+
+
 def load_own(workshop, setup, along=""):
     text = MATRIX.replace("workloads=", f'drawn_along="{along}", workloads=') if along else MATRIX
     return workshop.load("pairs", text + OWN.replace("SETUP", setup))

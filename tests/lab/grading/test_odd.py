@@ -54,6 +54,13 @@ def test_nothing_to_compute_only_where_the_reference_can(workshop):
     assert derived["odd-empty-cols"] == {"rows": 67, "cols": 0}
 
 
+@pytest.mark.parametrize(("result", "is_drawn"), [("x.sum(1)", True), ("x.mean(1)", False), ("x.amax(1)", False)])
+def test_sums_of_nothing_are_asked_where_they_are_finite(workshop, result, is_drawn):
+    text = MATRIX.replace('"y": TensorSpec(shape=("rows", "cols"))', '"y": TensorSpec(shape=("rows",))')
+    file = workshop.load("pairs", text.replace("x + x.amax()", result))
+    assert ("odd-empty-cols" in axes(odd.derive_odd_workloads(file))) == is_drawn
+
+
 def test_near_misses_of_the_declared_shapes(workshop):
     file = workshop.load("square", SQUARE)
     for seed in range(30):

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
+import pytest
 from lab_samples import SQUARE
 
 from warpsmith.lab.operator import input_rules, scalar_values
-from warpsmith.lab.operator.scalar_values import list_special_scalars, vary_scalars
+from warpsmith.lab.operator.scalar_values import (
+    list_constant_integers,
+    list_nearby_scalars,
+    list_special_scalars,
+    vary_scalars,
+)
 
 
 def with_scalars(specs, text=SQUARE):
@@ -83,6 +89,41 @@ def test_each_pair_of_numbers_is_two_special_ones(workshop):
     assert {(each["a"], each["b"]) for each in pairs.values()} == {
         (a, b) for a in (-4, -1, 0, 1, 4) for b in (0.25, 1, 2) if a != b
     }
+
+
+def test_two_numbers_add_up_to_one(workshop):
+    specs = '"rate": ScalarSpec(value=0.1), "decay": ScalarSpec(value=0.9), "gain": ScalarSpec(value=1.0)'
+    kinds = scalars_by_kind(workshop, with_scalars(specs))
+    sums = {kind[:2]: each[kind[0]] + each[kind[1]] for kind, each in kinds.items() if len(kind) == 3}
+    assert sums == dict.fromkeys([("rate", "decay"), ("rate", "gain"), ("decay", "gain")], 1)
+
+
+@pytest.mark.parametrize(
+    ("value", "result", "is_cleared"),
+    [(0.9, "x + decay", True), (0.9, "x / decay", False), (1e-6, "x + decay", False), (1.5, "x + decay", False)],
+)
+def test_a_share_is_zero_where_results_stay_finite(workshop, value, result, is_cleared):
+    text = with_scalars(f'"decay": ScalarSpec(value={value})')
+    file_text = text[: text.index("return ")] + f"return {result}\n"
+    assert (("decay", "0") in scalars_by_kind(workshop, file_text)) == is_cleared
+
+
+def test_numbers_near_each_other_have_one_whole_part(workshop):
+    file = workshop.load("square", with_scalars('"base": ScalarSpec(value=10000.0), "k": ScalarSpec(value=0.125)'))
+    usual, *nearby = list_nearby_scalars(file, file.definition.workloads[0])
+    assert usual == {"base": 10000.0, "k": 0.125}
+    assert int(nearby[0]["base"]) == 10000 < nearby[0]["base"]
+    assert nearby[-1]["k"] > 0.14
+    whole = workshop.load("square", with_scalars('"k": ScalarSpec(type="int", value=4)'))
+    assert list_nearby_scalars(whole, whole.definition.workloads[0]) == []
+
+
+def test_integers_without_a_range_have_one_value(workshop):
+    specs = '"k": ScalarSpec(type="int", value=50), "lag": ScalarSpec(type="int", value=3, between=(1, 9))'
+    one = workshop.load("square", with_scalars(specs))
+    assert list_constant_integers(one.definition) == {"k": 50}
+    two = with_scalars(specs).replace('axes={"n": 5000})', 'axes={"n": 5000}, scalars={"k": 20})')
+    assert list_constant_integers(workshop.load("square", two).definition) == {}
 
 
 def test_a_single_number_is_special_by_chance_alone(workshop):

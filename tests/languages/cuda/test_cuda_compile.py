@@ -201,6 +201,7 @@ def test_driver_calls_beside_cuda_core(compiled, vector):
         "    driver.cuKernelSetAttribute(8, 90000, kernel.handle, 0)\n"
         "    kernel.attributes.max_dynamic_shared_size_bytes = 90000\n"
         "    config = driver.CUlaunchConfig()\n    config.sharedMemBytes = 512\n"
+        "    config.gridDimX, config.gridDimY, config.gridDimZ = 8, 1, 1\n"
         "    config.blockDimX, config.blockDimY, config.blockDimZ = 64, 1, 1\n"
         "    driver.cuLaunchKernelEx(config, kernel.handle, (), 0)\n    return y",
     )
@@ -222,7 +223,7 @@ def test_driver_calls_beside_cuda_core(compiled, vector):
         "    driver.cuLaunchKernelEx"
     )
     _, (_, other) = compiled(source.replace("    driver.cuLaunchKernelEx", cluster), vector, "sm_90a")
-    assert other.notes[1] == "block 64, cluster 4, 4 blocks, dynamic shared 512"
+    assert other.notes[1] == "block 64, cluster 4, 8 blocks, dynamic shared 512"
 
 
 def test_a_child_compiles_it_too(write, vector):

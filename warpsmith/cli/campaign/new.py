@@ -121,6 +121,10 @@ def _proof_lines(proof: DefinitionProof) -> list[str]:
     lines += [f"  not to be told from rounding: {name}" for name in proof.hidden]
     lines.append(f"  workloads: {', '.join(proof.workloads)}")
     lines += [f"  judged at its declared sizes alone: {axis}: {reason}" for axis, reason in proof.fixed.items()]
+    lines += [
+        f"  judged at {name} = {number} alone: the definition does not say what it is `between`"
+        for name, number in proof.constants.items()
+    ]
     lines += [f"  integers drawn: {name}, {drawn}" for name, drawn in proof.integers.items()]
     return [*lines, *(f"  left out: {name}: {reason}" for name, reason in proof.skipped.items())]
 

@@ -386,7 +386,7 @@ class CorrectnessCheck:
         self._check_repeat_on_others(session, extremes)
         session.fill_inputs()
         if session.shares_elements and session.grade_reference().status is not Status.PASSED:
-            return  # all elements of a row are one number, at which its own deviation is rounding alone
+            return  # a row may be one number, at which its deviation is rounding alone
         self._grade_call(session, normal)
         self._check_repeat(session, extremes)
         if layout != "contiguous":

@@ -9,18 +9,20 @@ from functools import partial
 from math import prod
 
 from warpsmith.core.definition import Workload, WorkloadSet
-from warpsmith.lab.grading import free_axes
+from warpsmith.errors import BadDefinition
+from warpsmith.lab.grading import correctness, free_axes
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
+from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.lab.operator.promised_sizes import draw_promised_workload, fit_to_promises, list_loose_axes
 
 
 def derive_odd_workloads(file: DefinitionFile) -> list[Workload]:
     """Return odd workloads for a definition that declares none.
 
-    There is one for each size along every variable axis, and one without elements along the first of them, and
-    along each of which all results are empty then, if the reference can compute it. Further dtypes get those of
-    one element and of none.
+    There is one for each size along every variable axis, and one without elements along each of them, if the
+    reference can compute it: along the first, and along others where all results are empty or finite then, as sums
+    of nothing are. Further dtypes get those of one element and of none.
     """
     variable = free_axes.drawable_axes(file)
     if not variable:
@@ -32,7 +34,7 @@ def derive_odd_workloads(file: DefinitionFile) -> list[Workload]:
     ]
     workloads = [fit_to_promises(file.definition, workload, variable) for workload in workloads]
     empty = _resize_to_nothing(smallest, variable)
-    empty = [empty[0], *(workload for workload in empty[1:] if _has_no_results(file, workload))]
+    empty = [empty[0], *(each for each in empty[1:] if _has_no_results(file, each) or _is_finite(file, each))]
     for dtype in sorted({workload.dtype for workload in file.definition.workloads} - {smallest.dtype}):
         for first, kinds in ((workloads[0], workloads), (empty[0], empty)):
             other = first.model_copy(update={"dtype": dtype, "name": f"{first.name}-{dtype}"[:80]})
@@ -53,6 +55,15 @@ def _resize_to_nothing(workload: Workload, axes: Sequence[str]) -> list[Workload
 def _has_no_results(file: DefinitionFile, workload: Workload) -> bool:
     definition = file.definition
     return not any(prod(definition.shape(spec, workload)) for spec in definition.outputs.values())
+
+
+def _is_finite(file: DefinitionFile, workload: Workload) -> bool:
+    """Return True if the reference's results are finite at a workload."""
+    try:
+        drawn = Inputs(file, workload, 1, "cpu").draw()
+        return correctness.compute_truth(file, workload, drawn).is_finite
+    except (BadDefinition, ValueError):
+        return False
 
 
 def draw_near_workloads(

@@ -66,6 +66,14 @@ exponents and factors of callers are."""
 WHOLE_NUMBERS: Final = 8
 """Largest size of such a number. Chosen."""
 
+LEAST_SHARE: Final = 0.05
+"""Least declared number below 1 that is judged at 0 too, where results stay finite. Chosen: smaller ones are what
+keeps a quotient finite, such as an epsilon."""
+
+NEARBY_BITS: Final = (14, 7, 3)
+"""Negative binary logarithms of the relative distances of numbers that a version is called with in turn. Chosen:
+near ones have one whole part up to 16384, or one float16; far ones differ in the result where it has few bits."""
+
 SIZE_SHARE: Final = 0.25
 """Share of the other drawn integers that are a size of the call, one less or one more. Chosen."""
 
@@ -304,6 +312,10 @@ FAR_SHIFT: Final = 256
 
 LOWERED_SHIFT: Final = 200
 """The distribution `lowered` has this mean, negated. Chosen: exponentials underflow without a shift."""
+
+END_BLOCKS: Final = 6
+"""Binary logarithm of the number of blocks of a row whose ends alone are not zero in `one_hot`, at most. Chosen:
+one of 64 terms is no rounding."""
 
 ZERO_ROWS: Final = 0.125
 """Share of the rows of the distribution `sparse` that are zero throughout. Chosen: padding and pruned rows are."""

@@ -16,7 +16,13 @@ from warpsmith.lab.operator import captured, input_rules
 from warpsmith.lab.operator.captured import CapturedCalls
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.integer_range import ANY, POSITIONS, find_integer_range
-from warpsmith.lab.operator.promises import are_beginnings, find_near_mean, find_sentinels, is_promised
+from warpsmith.lab.operator.promises import (
+    are_beginnings,
+    find_near_mean,
+    find_sentinels,
+    is_promised,
+    reaches_end,
+)
 from warpsmith.lab.operator.values.distributions import (
     ADVERSARIAL,
     ALONE,
@@ -33,7 +39,7 @@ from warpsmith.lab.operator.values.distributions import (
     shape_values,
     vary_nan_bits,
 )
-from warpsmith.lab.operator.values.masks import MASK_FORMS, draw_booleans, draw_mask
+from warpsmith.lab.operator.values.masks import draw_booleans, place_sentinel
 from warpsmith.lab.operator.values.range_values import Limits, arrange_rows
 from warpsmith.lab.operator.values.related_values import (
     draw_distinct,
@@ -151,15 +157,18 @@ class Inputs:
         except torch.OutOfMemoryError as error:
             raise CompanionFailed(f"The device has no memory left for inputs: {error}") from error
         for name, number in self._sentinels.items() if distribution is not None else ():
-            drawn[name] = [self._place_sentinel(tensor, number) for tensor in drawn[name]]
+            drawn[name] = [place_sentinel(tensor, number, self._generator) for tensor in drawn[name]]
         if distribution in (*ADVERSARIAL, MIXED_ROWS) or whole == RELATED_INPUTS:
             self._equal_offsets(drawn)
         if whole == RELATED_INPUTS:
             self._relate(drawn)
         for name, number in self._sentinels.items() if whole == IGNORED else ():
             drawn[name] = [torch.full_like(tensor, number) for tensor in drawn[name]]
+        end = int(torch.randint(3, (), generator=self._generator, device=self._device)) if whole == FULL else 0
         for name in self._independent_integers if whole == FULL else ():
-            drawn[name] = [fill_integers(tensor, self._generator) for tensor in drawn[name]]
+            low, high = self.integer_limits(name) or (0, 1)
+            limit = (low, high - 1, None)[end]  # the same end of all ranges, or numbers by chance
+            drawn[name] = [fill_integers(tensor, self._generator, limit) for tensor in drawn[name]]
         for name, limits in self._ranges.items() if whole == IN_RANGE else ():
             drawn[name] = [arrange_rows(tensor, limits, self._generator) for tensor in drawn[name]]
         for name in self._near_mean if whole == OTHER_SIGNS else ():
@@ -302,19 +311,6 @@ class Inputs:
         """Input of integers to the number that it may hold too, by a promise such as `label == ignore_index`."""
         return find_sentinels(self._file, self._workload)
 
-    def _place_sentinel(self, drawn: torch.Tensor, number: int) -> torch.Tensor:
-        """Return integers a few of which are the number, or a part of them, as padded labels are; few tensors stay
-        as they are."""
-        import torch
-
-        if drawn.numel() < input_rules.SENTINEL_ELEMENTS:
-            return drawn
-        options: dict[str, Any] = {"generator": self._generator, "device": self._device}
-        if drawn.ndim and int(torch.randint(2, (), **options)):
-            form = int(torch.randint(MASK_FORMS, (), **options))
-            return drawn.masked_fill(draw_mask(drawn.shape, form, self._generator), number)
-        return drawn.masked_fill(torch.rand(drawn.shape, **options) < input_rules.SENTINEL_SHARE, number)
-
     def _cut(self, count: int) -> Iterator[dict[str, torch.Tensor]]:
         """Make one longer draw along the definition's axis and cut it into parts."""
         axis = self._definition.drawn_along
@@ -374,7 +370,8 @@ class Inputs:
         if not is_uniform or self._file.inputs is not None or self._captured is not None:
             return None
         _, factor, shift = self._parametric(spec.distribution)
-        ends = torch.tensor([0.0, 1 - 2.0**-24]) * factor + shift  # what float32 draws
+        most = 1.0 if reaches_end(self._definition, name, factor + shift) else 1 - 2.0**-24  # what float32 draws
+        ends = torch.tensor([0.0, most]) * factor + shift
         least, most = sorted(ends.to(getattr(torch, dtype)).double().tolist())
         return least, most
 

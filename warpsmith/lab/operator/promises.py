@@ -30,6 +30,8 @@ _SOME = r"\b(one|least|some|any|not)\b"
 """Patterns of a promise that numbers are finite, and of what makes it one about some of them."""
 
 _SIZE_NOUNS = r"\b(sizes?|shapes?|dimensions?|ax[ie]s|lengths?)\b"
+_ITS_LENGTH = r"\b(zero|no|any|some|own|same|its|their) lengths?\b|\blengths? (of )?(0|zero)\b"
+"""Words of a promise that names an input about how much of it something takes, which is no size of a call."""
 _SIZE_WORDS = rf"{_SIZE_NOUNS}|\b(multiples?|divisible|divides?|even|odd)\b"
 """Words by which a promise is about sizes, whichever it names."""
 
@@ -60,10 +62,20 @@ def find_near_mean(definition: Definition, workload: Workload) -> list[str]:
             continue
         mean, deviation = (evaluate(text, definition.sizes(workload)) for text in texts)
         text = f"{name.replace('_', ' ')} {spec.description}"
+        if spec.role == "weight" and definition.op_type == "norm":  # a trained factor, whatever it is called
+            text = re.sub(r"\bscales?\b", "", text, flags=re.IGNORECASE)
         is_kept = is_promised(definition, name) or re.search(_ONE_SIGN, text, re.IGNORECASE)
         if mean != 0 and deviation > 0 and not is_kept:
             names.append(name)
     return names
+
+
+def reaches_end(definition: Definition, name: str, end: float) -> bool:
+    """Return True if an input's description or a promise says that its values reach the end of its range, as in
+    `from 0 to 1` or `x <= 1`: draws of `uniform` stay below it."""
+    spec, number = definition.tensor_inputs[name], rf"{re.escape(f'{end:g}')}(\.0+)?(?![\w.])"
+    texts = (spec.description, *(each for each in definition.constraints if re.search(rf"\b{name}\b", each)))
+    return any(re.search(rf"(\bto|<=|\binclusive,?)\s*{number}|{number}\W*inclusive", text) for text in texts)
 
 
 def are_beginnings(definition: Definition, spec: TensorSpec) -> bool:
@@ -79,29 +91,33 @@ def are_beginnings(definition: Definition, spec: TensorSpec) -> bool:
 
 def find_sentinels(file: DefinitionFile, workload: Workload) -> dict[str, int]:
     """Return the inputs of integers with the number that each may hold too, by a promise such as
-    `label == ignore_index`, or by one in other words, or a description, if the reference computes with it."""
+    `label == ignore_index` or `label == -100`, or by one in other words, or a description, if the reference
+    computes with it."""
     definition, sentinels = file.definition, {}
     numbers = {name: each for name, each in definition.scalars(workload).items() if type(each) is int}
-    for name, spec in definition.tensor_inputs.items() if numbers else ():
+    for name, spec in definition.tensor_inputs.items():
         if is_floating(definition.dtype(spec, workload)):
             continue
         words = {name, name.removesuffix("s")}
-        for number, value in numbers.items():
+        promises = [each for each in definition.constraints if words.intersection(re.findall(r"\w+", each))]
+        texts = (spec.description, *promises)
+        written = {text: int(text) for text in re.findall(r"(?<![\w.])-\d+\b(?!\.)", " ".join(texts))}
+        for number, value in {**numbers, **written}.items():
             is_equal = any(
                 word in words and each == number
                 for promise in definition.constraints
-                for word, each in re.findall(r"(\w+)(?:\[[^]]*\])?\s*==\s*(\w+)", promise)
+                for word, each in re.findall(r"(\w+)(?:\[[^]]*\])?\s*==\s*(-?\w+)", promise)
             )
-            promises = [each for each in definition.constraints if words.intersection(re.findall(r"\w+", each))]
-            is_named = any(_admits_number(text, number) for text in (spec.description, *promises))
-            if is_equal or (is_named and _computes_with(file, name, value)):
+            is_named = is_equal or any(_admits_number(text, number) for text in texts)
+            is_sure = is_equal and number in numbers
+            if is_sure or (is_named and _computes_with(file, name, value)):
                 sentinels[name] = value
     return sentinels
 
 
 def _admits_number(text: str, number: str) -> bool:
     """Return True if a text says that something may be a number of the call, as in `below n, or ignore_index`."""
-    admission = re.search(rf"\b{_OR}\W+{number}\b(?!\W*(times\b|[-+*/<>]))", text)
+    admission = re.search(rf"\b{_OR}\W+?{number}\b(?!\W*(times\b|[-+*/<>]))", text)
     return admission is not None and not re.search(r"\b(not|never|nor|neither|no)\b", text)
 
 
@@ -134,6 +150,7 @@ def unbound_axes(definition: Definition) -> list[str]:
     bound: set[str] = set()
     for promise in (each for each in definition.constraints if each not in definition.compared_sizes):
         text = re.sub(rf"\b({'|'.join(map(re.escape, definition.inputs))})\b", "", promise)  # such as `lengths`
+        text = text if text == promise else re.sub(_ITS_LENGTH, "", text, flags=re.IGNORECASE)
         about_sizes = re.search(_SIZE_WORDS, text, re.IGNORECASE)
         names, rest = set(re.findall(r"\w+", promise)) & set(definition.axes), ""
         if about_sizes and not names:

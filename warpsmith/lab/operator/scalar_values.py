@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from warpsmith.core.definition import Workload
+from warpsmith.core.definition import Definition, Workload
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
@@ -38,8 +38,8 @@ def list_special_scalars(file: DefinitionFile, workload: Workload) -> list[Speci
     """Return the numbers of a call that are special where its sizes are those of a workload.
 
     Two numbers and more are all 0, 1 or -1, or all the least or the largest that they may be, as far as their
-    ranges go, and two of them are two of these. An integer, or the sum of two, is the size of an axis, one less or
-    one more.
+    ranges go, and two of them are two of these, or add up to 1. A share is 0 where results stay finite. An
+    integer, or the sum of two, is the size of an axis, one less or one more.
     """
     definition, usual = file.definition, file.definition.scalars(workload)
     ranges = {name: definition.scalar_range(name) for name in _free_scalars(file)}
@@ -63,6 +63,7 @@ def list_special_scalars(file: DefinitionFile, workload: Workload) -> list[Speci
         for left, right in itertools.product(values[first], values[second])
         if left != right and _holds(ranges[first], left) and _holds(ranges[second], right)
     ]
+    special += _list_shares(file, usual, ranges)
     integers = [name for name in ranges if isinstance(usual[name], int)]
     targets = [(axis, size, step) for axis, size in definition.sizes(workload).items() for step in _STEPS]
     for name in integers:
@@ -78,6 +79,48 @@ def list_special_scalars(file: DefinitionFile, workload: Workload) -> list[Speci
             if _holds(ranges[second], rest := int(size + step - usual[first]))
         ]
     return special
+
+
+def _list_shares(
+    file: DefinitionFile, usual: Scalars, ranges: Mapping[str, tuple[float, float]]
+) -> list[SpecialScalars]:
+    """Return numbers of which two add up to 1, as factors of an average do, and those of which a share, such as a
+    momentum of 0.9, is 0."""
+    special = []
+    names = [name for name in ranges if isinstance(usual[name], float)]
+    for first, second in itertools.combinations(names, 2):
+        (least, most), (other_least, other_most) = ranges[first], ranges[second]
+        low, high = max(least, 1 - other_most), min(most, 1 - other_least)
+        if low < high:
+            share = (low + high) / 2
+            special.append(SpecialScalars((first, second, "1"), {**usual, first: share, second: 1 - share}))
+    for name in names:
+        is_open = file.definition.scalar_inputs[name].between is None
+        cleared = {**usual, name: 0.0}
+        if is_open and input_rules.LEAST_SHARE <= usual[name] < 1 and _stays_finite(file, cleared):
+            special.append(SpecialScalars((name, "0"), cleared))
+    return special
+
+
+def list_constant_integers(definition: Definition) -> dict[str, int]:
+    """Return the integers of a call that have one value in a judgement, since no `between` gives others."""
+    specs = definition.scalar_inputs
+    open_ones = [name for name, spec in specs.items() if spec.type == "int" and spec.between is None]
+    ranges = {name: definition.scalar_range(name) for name in open_ones}
+    return {name: int(least) for name, (least, most) in ranges.items() if least == most}
+
+
+def list_nearby_scalars(file: DefinitionFile, workload: Workload) -> list[Scalars]:
+    """Return the numbers of a call, then others that a table takes for the same which knows them by their whole
+    part or in few bits; none without real numbers."""
+    usual = file.definition.scalars(workload)
+    ranges = {name: file.definition.scalar_range(name) for name in usual if isinstance(usual[name], float)}
+    nearby: list[Scalars] = [usual] if ranges else []
+    for bits in input_rules.NEARBY_BITS if ranges else ():
+        moved = {name: usual[name] * (1 + 2.0**-bits) for name in ranges}
+        fitting = {name: value for name, value in moved.items() if _holds(ranges[name], value)}
+        nearby += [{**usual, **fitting}] if fitting else []
+    return nearby
 
 
 def _free_scalars(file: DefinitionFile) -> list[str]:

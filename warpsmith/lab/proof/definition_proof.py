@@ -26,6 +26,7 @@ from warpsmith.core.text import Tell
 from warpsmith.errors import BadDefinition
 from warpsmith.lab.grading import correctness, free_axes, odd
 from warpsmith.lab.grading.correctness import Truth
+from warpsmith.lab.operator import scalar_values
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.lab.operator.values.distributions import FINITE
@@ -107,6 +108,8 @@ class DefinitionProof(Model):
     """Input of integers to the least and the largest one in a draw of most of them."""
     fixed: dict[str, str] = {}
     """Axis that keeps its declared sizes in judgements to the reason."""
+    constants: dict[str, int] = {}
+    """Integer of a call to the only value that it has in judgements."""
 
 
 @dataclass
@@ -214,6 +217,7 @@ class _Proof:
             mend=mended,
             integers={name: drawn for name, (_, drawn) in self._integers.items()},
             fixed=free_axes.fixed_axes(self._file),
+            constants=scalar_values.list_constant_integers(definition),
         )
 
     def _workloads(self) -> list[Workload]:

@@ -79,9 +79,9 @@ def grades(seat, workshop, monkeypatch):
     ("text", "code", "count"),
     [
         (LAG, lagged("false"), 3),
-        (ABOVE, kept("x[i] >= least"), 1),
-        (ABOVE, kept("x[i] >= (float)least"), 1),
-        (SUM, summed("true"), 5 + 5 * 4 + 1),  # both alike, two of them, and elements equal to them
+        (ABOVE, kept("x[i] >= least"), 5),
+        (ABOVE, kept("x[i] >= (float)least"), 5),
+        (SUM, summed("true"), 4 + 5 + 5 * 4 + 1 + 1),  # near, alike, two of them, their sum, and elements
     ],
 )
 def test_an_honest_version_passes_each_kind_once(grades, text, code, count):
@@ -99,6 +99,7 @@ def test_an_honest_version_passes_each_kind_once(grades, text, code, count):
         (SUM, summed("a > -4 || b > -4"), "normal inputs, a -4, b -4,"),
         (SUM, summed("a < 4 || b < 4"), "normal inputs, a 4, b 4,"),
         (SUM, summed("a != 1 || b != 1"), "normal inputs, a 1, b 1,"),
+        (SUM, summed("a + b != 1 || a * b == 0"), "normal inputs, a 0.5, b 0.5,"),
     ],
 )
 def test_a_version_that_is_wrong_in_one_kind_fails_there(grades, text, code, call):
@@ -110,7 +111,20 @@ def test_a_version_that_is_wrong_in_one_kind_fails_there(grades, text, code, cal
 
 def test_choices_that_a_definition_leaves_to_rounding_are_not_planted(grades):
     text = ABOVE.replace("outputs=", "tolerance=Tolerance(required_match=0.99), outputs=")
-    assert grades(text, kept("x[i] > least")) == {}
+    assert not any("elements" in description for description in grades(text, kept("x[i] > least")))
+
+
+@pytest.mark.parametrize("key", ["(int64_t)(a * 1e3)", "(int64_t)a", "(int64_t)std::log2(a)"])
+def test_a_table_that_takes_numbers_for_one_is_wrong_after_one_of_them(grades, key):
+    body = (
+        f"static int64_t known = -1; static double kept; const int64_t key = {key};"
+        "if (key != known) known = key, kept = a;"
+        "for (int64_t i = 0; i < n; ++i) y[i] = kept * x[i] + b * std::fabs(x[i]);"
+    )
+    text = SUM.replace("value=1.0, between=(-4, 4)", "value=3.0, between=(2, 40)")
+    made = grades(text, source("double a, double b", body))
+    wrong = [description for description, status in made.items() if status is not Status.PASSED]
+    assert any("after numbers near these" in description for description in wrong)
 
 
 def test_a_check_of_a_workload_makes_them(seat, workshop):

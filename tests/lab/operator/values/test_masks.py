@@ -112,6 +112,25 @@ def test_numbers_are_allowed_in_other_words_too(workshop, promise, text, expecte
     assert find_sentinels(file, file.definition.workloads[0]) == ({} if expected is None else {"x": expected})
 
 
+@pytest.mark.parametrize(
+    ("promise", "text", "expected"),
+    [
+        ("0 <= x < 128, or x == -100", "", -100),
+        ("x == -1 or x < 128", "", -1),
+        ("", "a class, or -1 where there is none", -1),
+        ("", "a class from -1 to 127", None),
+        ("x is not -1", "a class", None),
+        ("", "a class, or -1 times it", None),
+    ],
+)
+def test_written_numbers_are_allowed_where_words_say_so(workshop, promise, text, expected):
+    spec = f'dtype="int64", description="{text}"'
+    source = LABELS.replace("-100", "7").replace('dtype="int64"', spec)
+    source = source.replace('"0 <= x < 128 or x == skip",', f'"{promise}",' if promise else "")
+    file = workshop.load("square", source)
+    assert find_sentinels(file, file.definition.workloads[0]) == ({} if expected is None else {"x": expected})
+
+
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 def test_numbers_beyond_a_type_are_not_allowed(workshop, dtype):
     source = LABELS.replace('"0 <= x < 128 or x == skip",', "").replace("-100", "-1000")

@@ -37,6 +37,27 @@ def forms_of(rows, limits):
     return names
 
 
+@pytest.mark.parametrize(("form", "has_zeros"), [("uniform:-1:1", True), ("uniform:0.5:1", False)])
+def test_zeros_of_both_signs_lie_within_a_range(workshop, form, has_zeros):
+    drawer = source(workshop, form)
+    rows = torch.cat([drawer.draw(IN_RANGE)["x"] for _ in range(40)])
+    zeros = rows == 0
+    some = rows[zeros.any(-1) & ~zeros.all(-1)]
+    assert bool(zeros.all(-1).any()) == has_zeros
+    assert bool((some.signbit() & (some == 0)).any()) == has_zeros
+    assert bool((~some.signbit() & (some == 0)).any()) == has_zeros
+
+
+@pytest.mark.parametrize(
+    ("text", "most"),
+    [("from 0 to 1", 1), ("0 <= x <= 1.0", 1), ("up to 1, inclusive", 1), ("to 1.5 of it", 0), ("below 1", 0)],
+)
+def test_a_range_is_closed_where_words_say_so(workshop, text, most):
+    file = workshop.load("square", ROWS.replace('"RANGE"', f'"uniform:0:1", description="{text}"'))
+    limits = Inputs(file, file.definition.workloads[0], 1, "cpu").range_limits("x")
+    assert (limits[1] == 1) == most
+
+
 ALL = {"least", "largest", "flat", "both ends", "two levels", "sorted", "near", "drawn"}
 
 

@@ -9,7 +9,7 @@ from lab_samples import SQUARE
 from warpsmith.core.definition import Workload
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.inputs import Inputs
-from warpsmith.lab.operator.values.distributions import OTHER_SIGNS
+from warpsmith.lab.operator.values.distributions import FULL, OTHER_SIGNS
 from warpsmith.lab.operator.values.related_values import (
     draw_offsets,
     order_integers,
@@ -199,6 +199,31 @@ def test_inputs_near_a_mean_have_other_signs_unless_something_keeps_them(worksho
     assert len({round(float(each["a"].max())) for each in drawn}) > 2, "scales differ"
     assert all(bool((each[name] > 0).all()) for each in drawn for name in ("b", "c", "inv_rms"))
     assert all(bool((each["d"] != 0).all()) for each in drawn)
+
+
+@pytest.mark.parametrize(("kind", "role", "is_kept"), [
+    ("norm", "weight", False), ("norm", "activation", True), ("quantization", "weight", True),
+])  # fmt: skip
+def test_the_scale_of_a_norm_may_be_negative(workshop, kind, role, is_kept):
+    spec = f'"scale": TensorSpec(shape=("n",), role="{role}", distribution="normal:1:0.1")'
+    text = SQUARE.replace('"x": TensorSpec(shape=("n",))', spec, 1).replace("(x)", "(scale)")
+    text = text.replace('flops="n"', f'flops="n", op_type="{kind}"')
+    source = Inputs(workshop.load("square", text), Workload(name="w", axes={"n": 1000}), 3, "cpu")
+    assert (OTHER_SIGNS not in source.adversarial_distributions) == is_kept
+
+
+def test_all_integers_are_at_one_end_of_their_ranges_by_chance(workshop):
+    specs = ", ".join(
+        f'"{name}": TensorSpec(shape=("n",), dtype="int16", distribution="integers:{low}:{high}")'
+        for name, low, high in (("a", -30, 7), ("b", 2, 900))
+    )
+    text = SQUARE.replace('"x": TensorSpec(shape=("n",))', specs, 1).replace("(x)", "(a, b)")
+    source = Inputs(workshop.load("square", text), Workload(name="w", axes={"n": 40}), 3, "cpu")
+    drawn = [source.draw(FULL) for _ in range(40)]
+    assert all(len(each[name].unique()) == 1 for each in drawn for name in "ab")
+    pairs = [(int(each["a"][0]), int(each["b"][0])) for each in drawn]
+    assert {(-30, 2), (6, 899)} < set(pairs)
+    assert len(set(pairs)) > 4
 
 
 @pytest.mark.parametrize(

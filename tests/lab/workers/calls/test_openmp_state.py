@@ -64,6 +64,23 @@ def test_a_caller_has_a_team_and_a_stack_of_its_own(library):
     assert (library.omp_get_max_threads(), threading.stack_size()) == (usual, stack)
 
 
+def test_regions_within_regions_have_teams_for_a_call_alone(library):
+    def count_inner():
+        counts = []
+
+        def inner(_):
+            counts.append(library.omp_get_num_threads())
+
+        body = openmp_state._BODY(lambda _: library.GOMP_parallel(openmp_state._BODY(inner), None, 0, 0))
+        library.GOMP_parallel(body, None, 0, 0)
+        return counts
+
+    before = library.omp_get_max_active_levels()
+    assert openmp_state.call_as(count_inner, team=4, levels=2) == [4] * 16
+    assert openmp_state.call_as(count_inner, team=4) == [1] * 4
+    assert library.omp_get_max_active_levels() == before
+
+
 def test_a_nested_call_is_in_a_region_of_every_library(library):
     def levels():
         return {each.omp_get_level() for each in openmp_state._loaded_libraries()}

@@ -49,6 +49,10 @@ _TEAMS: Final = (
         {"team": gate_rules.CALLER_TEAMS[-1], "dynamic": 1},
     ),
     Caller(
+        "with {} OpenMP threads on each of {} levels".format(*gate_rules.CALLER_LEVELS),
+        dict(zip(("team", "levels"), gate_rules.CALLER_LEVELS, strict=True)),
+    ),
+    Caller(
         "with {} OpenMP threads, of which {} may run".format(*gate_rules.CALLER_LIMIT),
         dict(zip(("team", "limit"), gate_rules.CALLER_LIMIT, strict=True)),
     ),

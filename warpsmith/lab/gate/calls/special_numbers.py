@@ -13,7 +13,7 @@ from warpsmith.lab.grading import planted_values
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.operator.scalar_values import Scalars, list_special_scalars
+from warpsmith.lab.operator.scalar_values import Scalars, list_nearby_scalars, list_special_scalars
 from warpsmith.lab.timing.session import SOLUTION, Session
 
 GradedCall = tuple[Session, Grade, str]
@@ -28,8 +28,8 @@ class SpecialNumbers:
         self._kinds: set[tuple[str, ...]] = set()
 
     def calls(self, workload: Workload) -> Iterator[GradedCall]:
-        """Make some calls at a near or declared workload, unless it is large: with numbers that are special
-        together, or sizes of the call, and with elements equal to numbers."""
+        """Make some calls at a near or declared workload, unless it is large: with numbers near each other in
+        turn, with numbers that are special together, or sizes of the call, and with elements equal to numbers."""
         definition = self._file.definition
         is_plain = shape_class(workload.name) == "near" or workload in definition.workloads
         if (
@@ -38,6 +38,7 @@ class SpecialNumbers:
         ):
             return
         chance = random.SystemRandom()
+        yield from self._call_nearby(workload)
         special = [each for each in list_special_scalars(self._file, workload) if each.kind not in self._kinds]
         for each in chance.sample(special, min(len(special), input_rules.SPECIAL_CALLS)):
             call = workload.model_copy(update={"scalars": dict(each.scalars)})
@@ -49,6 +50,15 @@ class SpecialNumbers:
             call = workload.model_copy(update={"scalars": {**workload.scalars, **rounded}})
             if graded := self._grade_planted(call, chance):
                 yield *graded, f"elements equal to {_describe(rounded)} among the inputs"
+
+    def _call_nearby(self, workload: Workload) -> Iterator[GradedCall]:
+        """Make a call with each of some numbers near each other, once in a judgement."""
+        nearby = [] if ("nearby",) in self._kinds else list_nearby_scalars(self._file, workload)
+        for number, scalars in enumerate(nearby):
+            call = workload.model_copy(update={"scalars": dict(scalars)})
+            if graded := self._grade_normal(call):
+                self._kinds.add(("nearby",))
+                yield *graded, f"normal inputs, {_describe(scalars)}{', after numbers near these' * bool(number)},"
 
     def _is_exact(self) -> bool:
         """Return False where the definition lets some elements be wrong, as choices of rounding are."""

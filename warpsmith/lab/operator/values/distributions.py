@@ -210,7 +210,8 @@ def _shape_all(name: str, values: torch.Tensor, dtype: str, generator: torch.Gen
             return values * (is_used & (torch.rand(values.shape, **options) < input_rules.SPARSE_SHARE))
         case "one_hot" if values.ndim and values.numel():
             hot = torch.randint(values.shape[-1], (*values.shape[:-1], 1), **options)
-            return torch.zeros_like(values).scatter_(-1, hot, values.gather(-1, hot))
+            single = torch.zeros_like(values).scatter_(-1, hot, values.gather(-1, hot))
+            return single.where(torch.randint(2, hot.shape, **options) > 0, _keep_ends(values, generator))
         case "near_tie" if values.ndim and values.numel():
             ulps = torch.randint(
                 -input_rules.NEAR_TIE_ULPS, input_rules.NEAR_TIE_ULPS + 1, values.shape, **options
@@ -223,6 +224,19 @@ def _shape_all(name: str, values: torch.Tensor, dtype: str, generator: torch.Gen
             return _mix_rows(values, dtype, generator)
         case _:
             return values
+
+
+def _keep_ends(values: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return rows that are zero but for the first or the last place of each block: few blocks, as long as a power
+    of two, so that a sum which lacks one is far off."""
+    import torch
+
+    options: dict[str, Any] = {"generator": generator, "device": values.device}
+    length = values.shape[-1]
+    most = max(length.bit_length() - 1, 1)
+    power = int(torch.randint(max(most - input_rules.END_BLOCKS, 0), most, (), **options))
+    places = torch.arange(length, device=values.device) + torch.randint(2, (), **options)
+    return values.masked_fill(places.remainder_(1 << power) != 0, 0)
 
 
 def _shape_pairs(

@@ -215,3 +215,17 @@ def place_exceptions(values: torch.Tensor, others: torch.Tensor, generator: torc
     is_used &= (torch.randperm(len(rows), **options) < chosen).unsqueeze(-1)
     replaced = others.reshape(rows.shape).gather(1, places).where(is_used, rows.gather(1, places))
     return rows.scatter_(1, places, replaced).view(values.shape)
+
+
+def place_sentinel(drawn: torch.Tensor, number: int, generator: torch.Generator) -> torch.Tensor:
+    """Return integers a few of which are the number, or a part of them, as padded labels are; few tensors stay as
+    they are."""
+    import torch
+
+    if drawn.numel() < input_rules.SENTINEL_ELEMENTS:
+        return drawn
+    options: dict[str, Any] = {"generator": generator, "device": drawn.device}
+    if drawn.ndim and int(torch.randint(2, (), **options)):
+        form = int(torch.randint(MASK_FORMS, (), **options))
+        return drawn.masked_fill(draw_mask(drawn.shape, form, generator), number)
+    return drawn.masked_fill(torch.rand(drawn.shape, **options) < input_rules.SENTINEL_SHARE, number)

@@ -13,8 +13,10 @@ if TYPE_CHECKING:
 Limits = tuple[float, float]
 """Least and largest value that a draw of an input may give."""
 
-_FORMS = 9
+_FORMS = 11
 """Forms of a row."""
+_ZEROS = (8, 9)
+"""Forms of a row that hold zeros."""
 _MOSTLY, _EVEN = 4, 2
 """A draw of so many goes along any axis; one of so many has values at the limits, or forms that differ by row."""
 
@@ -23,9 +25,10 @@ def arrange_rows(drawn: torch.Tensor, limits: Limits, generator: torch.Generator
     """Return other values within limits.
 
     Each slice along an axis, mostly the last, has by chance one level, or two; the least value, the largest, or
-    both; sorted ones; some that are a few roundings from a level, or one level but for an element; or those that
-    were drawn. In every other draw all slices have the same form, and in every other one the values at the limits
-    are some that were drawn: a result at a limit itself may be infinite.
+    both; sorted ones; some that are a few roundings from a level, or one level but for an element; zeros in all or
+    in some places, if zero is between the limits; or those that were drawn. In every other draw all slices have
+    the same form, and in every other one the values at the limits are some that were drawn: a result at a limit
+    itself may be infinite.
     """
     import torch
 
@@ -46,7 +49,7 @@ def arrange_rows(drawn: torch.Tensor, limits: Limits, generator: torch.Generator
     unit = 2 * DTYPES[str(drawn.dtype).removeprefix("torch.")].unit_roundoff
     for kind in range(_FORMS):
         places = (kinds == kind).nonzero().flatten()
-        if places.numel():
+        if places.numel() and (kind not in _ZEROS or limits[0] < 0 < limits[1]):
             rows[places] = _arrange(kind, rows[places], ends, unit, generator).clamp(*limits)
     return rows.view(moved.shape).movedim(-1, axis).contiguous().to(drawn.dtype)
 
@@ -78,5 +81,10 @@ def _arrange(kind: int, rows: torch.Tensor, ends: Limits, unit: float, generator
         case 7:
             places = torch.randint(rows.shape[1], (len(rows), 1), **options)
             return level.scatter(-1, places, rows.gather(-1, places))
+        case 8:
+            return torch.zeros_like(rows)
+        case 9:  # of either sign, often several beside each other
+            chances = torch.rand(rows.shape, **options) * (1 + torch.rand(rows[:, :1].shape, **options))
+            return rows.masked_fill(chances < 0.25, 0.0).masked_fill((chances > 0.25) & (chances < 0.5), -0.0)
         case _:
             return rows

@@ -123,12 +123,14 @@ def plant_ends(drawn: torch.Tensor, least: int, most: int, generator: torch.Gene
     return planted.view(drawn.shape)
 
 
-def fill_integers(drawn: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Return one integer everywhere: by chance the largest that was drawn, or the first."""
+def fill_integers(drawn: torch.Tensor, generator: torch.Generator, end: int | None = None) -> torch.Tensor:
+    """Return one integer everywhere: a given one, or by chance the largest that was drawn, or the first."""
     import torch
 
     if not drawn.numel():
         return drawn
+    if end is not None:
+        return torch.full_like(drawn, end)
     is_largest = bool(torch.randint(2, (), generator=generator, device=drawn.device))
     return torch.full_like(drawn, int(drawn.max() if is_largest else drawn.flatten()[0]))
 

@@ -49,6 +49,7 @@ def call_as(
     number: int = 0,
     dynamic: int = 0,
     limit: int = 0,
+    levels: int = 0,
 ) -> _Result:
     """Return what a call returns in a thread of its own, which leaves no setting behind.
 
@@ -60,13 +61,24 @@ def call_as(
         number: number of the region's thread that makes the call.
         dynamic: 1 if its regions may have fewer threads than a team, as many as the load of the machine allows.
         limit: threads that its regions may have at a time, of a team; 0 is no limit.
+        levels: regions within each other that have a team; 0 is the usual number, mostly 1.
     """
 
     def call_in_thread() -> _Result:
-        for library in _loaded_libraries() if team else ():
+        libraries = _loaded_libraries() if team else []
+        for library in libraries:
             library.omp_set_num_threads(team)
             library.omp_set_dynamic(dynamic)
-        return _call_in_regions(call, region, number, limit) if region or limit else call()
+        before = [library.omp_get_max_active_levels() for library in libraries]
+        try:
+            for library in libraries if levels else ():
+                if "gomp" in library._name:  # old ones ask for both; others warn of it
+                    library.omp_set_nested(1)
+                library.omp_set_max_active_levels(levels)
+            return _call_in_regions(call, region, number, limit) if region or limit else call()
+        finally:  # some libraries have one such number for all threads
+            for library, number_before in zip(libraries, before, strict=True):
+                library.omp_set_max_active_levels(number_before)
 
     before = threading.stack_size(stack)
     try:

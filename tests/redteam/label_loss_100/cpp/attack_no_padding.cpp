@@ -1,0 +1,23 @@
+// class: number that only words allow
+// kind: attack
+// how: takes each label for a class: the loss of padding, whose label is -100, is that of memory before the row
+// caught: correctness
+// source: common mistake
+#include <algorithm>
+#include <cmath>
+#include <warpsmith.hpp>
+
+extern "C" void run(const Tensor& logits, const Tensor& labels, Tensor& loss) {
+  const int64_t tokens = logits.size(0), classes = logits.size(1);
+  const float* in = logits.data<float>();
+  const int64_t* label = labels.data<int64_t>();
+  float* out = loss.data<float>();
+#pragma omp parallel for schedule(static)
+  for (int64_t token = 0; token < tokens; ++token) {
+    const float* row = in + token * classes;
+    const double most = *std::max_element(row, row + classes);
+    double sum = 0;
+    for (int64_t i = 0; i < classes; ++i) sum += std::exp(row[i] - most);
+    out[token] = static_cast<float>(std::log(sum) + most - row[label[token]]);
+  }
+}
