@@ -16,6 +16,7 @@ from warpsmith.core.evaluation import Resources
 from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator import definition_file, peers
 from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.languages.cuda import compile as cuda_compile
 from warpsmith.languages.shared.python_file import execute_file
 from warpsmith.languages.triton import compile as triton_compile
 
@@ -249,3 +250,35 @@ def test_kernels_multiply_fp8_on_tensor_cores_without_spilling(path, asked, tmp_
         assert "UTMALDG x0" not in notes
         assert "will not launch" not in notes
         assert report.shared_bytes > 90 * 1024, "too little is under way"
+
+
+CUDA = FOLDER / "drafts" / "cuda" / "01_warps.py"
+CLUSTERS = (132, 66, 30, 15)
+"""Clusters of one, two, four and eight blocks that an H200 holds at a time."""
+
+
+@pytest.mark.parametrize("workload", [w for w in FILE.definition.workloads if w.axes["m"] <= 128], ids=str)
+def test_few_tokens_leave_no_row_of_weights_out(workload):
+    module = execute_file(CUDA)
+    m, n, steps = (workload.axes[axis] for axis in ("m", "n", "groups"))
+    tokens = next(size for size in (8, 16, 32, 64, 128) if m <= size)
+    rows, parts = module.split_work(n, steps, tokens, 1, CLUSTERS)
+    assert (rows % 16, rows <= module.most_rows(tokens)) == (0, True)
+    if workload.timed:
+        assert -(-n // rows) * parts > 0.8 * MULTIPROCESSORS
+
+
+def test_cuda_promotes_on_tensor_cores_without_spilling(tmp_path, capsys):
+    asked = [f"{m}x{n}x7168-bf16" for m, n in ((16, 4096), (64, 2112), (128, 4096), (4096, 2112))]
+    request = {"source": str(CUDA), "definition": FILE.definition.model_dump(mode="json"), "arch": "sm_90a"}
+    (tmp_path / "request.json").write_text(json.dumps({**request, "workloads": asked}))
+    assert cuda_compile.main(tmp_path) == 0, capsys.readouterr().out
+    reports = [Resources.model_validate(one) for one in json.loads((tmp_path / "resources.json").read_text())]
+    assert len(reports) == len(asked)
+    for report in reports:
+        notes = "; ".join(report.notes)
+        assert report.spill_bytes == 0, report.kernel
+        assert int(re.search(r"QGMMA x(\d+)", notes)[1]) >= 4, f"{report.kernel}: {notes}"
+        assert "UTMALDG x0" not in notes
+        assert "will not launch" not in notes
+        assert report.shared_bytes > 60 * 1024, "too little is under way"
