@@ -35,6 +35,14 @@ def test_each_namespace_is_found_in_its_folder_and_loaded_once(folders):
     assert loaded == ["_C_stable_libtorch.abi3.so", "_moe_C.abi3.so"]
 
 
+def test_flash_attention_lies_in_a_folder_of_its_own(folders):
+    (one, _), loaded = folders
+    (one / "vllm_flash_attn").mkdir()
+    (one / "vllm_flash_attn" / "_vllm_fa3_C.abi3.so").touch()
+    assert peer_libraries.vllm("_vllm_fa3_C") is torch.ops._vllm_fa3_C
+    assert loaded == ["_vllm_fa3_C.abi3.so"]
+
+
 def test_what_is_missing_is_named_with_how_to_install_it(folders):
     (one, _), _ = folders
     (one / "_C.abi3.so").touch()

@@ -15,7 +15,7 @@ VLLM = "vllm==0.26.0"
 
 @functools.cache
 def vllm(namespace: str) -> Any:  # noqa: ANN401 - torch.ops has no better type
-    """Return vLLM's operators of a namespace, `_C` or `_moe_C`, without importing vLLM.
+    """Return vLLM's operators of a namespace, such as `_C` or `_vllm_fa3_C`, without importing vLLM.
 
     A folder `vllm` on sys.path that holds the library is enough; several such folders are searched together.
 
@@ -27,7 +27,8 @@ def vllm(namespace: str) -> Any:  # noqa: ANN401 - torch.ops has no better type
     operators: Any = torch.ops
     spec = find_spec("vllm")
     folders = (spec.submodule_search_locations or ()) if spec else ()
-    libraries = sorted(path for folder in folders for path in Path(folder).glob(f"{namespace}*.so"))
+    parts = [part for folder in folders for part in (Path(folder), Path(folder) / "vllm_flash_attn")]
+    libraries = sorted(path for part in parts for path in part.glob(f"{namespace}*.so"))
     remedy = f"pip install {VLLM}, or unpack vllm/{namespace}*.so of its wheel into a folder on PYTHONPATH"
     if not libraries:
         raise ImportError(f"vLLM's operators are missing: {remedy}.")
