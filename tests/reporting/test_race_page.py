@@ -151,6 +151,18 @@ def test_a_race_is_kept_whole_under_a_number_of_its_own(record, tmp_path, monkey
     assert sorted(path.name for path in race.write_race(project, record()).iterdir()) == ["race.md", "record.json"]
 
 
+def test_a_race_that_was_ended_says_what_it_lacks(record, tmp_path):
+    project = Project(tmp_path, tmp_path / "kernels", tmp_path / "devlog", tmp_path / "docs")
+    part = record().model_copy(update={"unraced": ("8192x8192", "1x1")})
+    folder = race.write_race(project, part)
+    assert sorted(path.name for path in folder.iterdir()) == ["race.md", "record.json"]
+    assert "- ended early, not raced: 8192x8192, 1x1" in (folder / "race.md").read_text()
+    assert race.write_race(project, record(), folder) == folder
+    assert RaceRecord.model_validate_json((folder / "record.json").read_bytes()) == record()
+    assert "ended early" not in (folder / "race.md").read_text()
+    assert [path.name for path in folder.parent.iterdir()] == ["001-h200"]
+
+
 def test_pages_come_from_records_alone(record, tmp_path):
     project = Project(tmp_path, tmp_path / "kernels", tmp_path / "devlog", tmp_path / "docs")
     folders = [race.write_race(project, record()), race.write_race(project, record(gpu=False))]

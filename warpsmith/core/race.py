@@ -86,7 +86,7 @@ class RaceResult(Model):
 
 
 class RaceRecord(Model):
-    """Record of a race, `devlog/<op>/races/<NNN>-<target>/record.json`, written once."""
+    """Record of a race, `devlog/<op>/races/<NNN>-<target>/record.json`, written after each workload."""
 
     race_version: int = RACE_VERSION
     """Version of this format."""
@@ -106,6 +106,8 @@ class RaceRecord(Model):
     """Peers that are not installed, with installation instructions."""
     notes: tuple[str, ...] = ()
     """Notes for readers of the times."""
+    unraced: tuple[str, ...] = ()
+    """Workloads that the race was ended before."""
 
     def near(self, side: str) -> bool:
         """Return whether a side rounds differently at any workload."""

@@ -55,11 +55,19 @@ HEAD = RaceRow(
 )
 
 
-def write_race(project: Project, record: RaceRecord) -> Path:
-    """Write a race with its page and plot atomically; return its folder under `devlog/<op>/races/`."""
-    races = project.devlog / record.definition / "races"
-    folder = races / f"{files.next_number(races)}-{record.target}"
-    files.publish_folder({RECORD: record.model_dump_json(indent=2) + "\n", **_rendered(record)}, folder)
+def write_race(project: Project, record: RaceRecord, folder: Path | None = None) -> Path:
+    """Write a race with its page and, once it has ended, its plot; return its folder under `devlog/<op>/races/`.
+
+    A new folder appears whole. In one that has a shorter record of the same race each file is replaced whole.
+    """
+    contents = {RECORD: record.model_dump_json(indent=2) + "\n", **_rendered(record, draw=not record.unraced)}
+    if folder is None:
+        races = project.devlog / record.definition / "races"
+        folder = races / f"{files.next_number(races)}-{record.target}"
+        files.publish_folder(contents, folder)
+    else:
+        for name, content in contents.items():
+            files.write_file(folder / name, content)
     return folder
 
 
@@ -100,6 +108,7 @@ def race_page(record: RaceRecord, struck: str = "") -> str:
         rules=format.Md("|".join(["---"] * len(columns))),
         rows=[_line(row, columns) for row in race_rows(record)],
         footnotes=race_footnotes(record),
+        notes=[*record.notes, *unraced_notes(record)],
         plot=PLOT,
         struck=struck,
     )
@@ -116,9 +125,14 @@ def race_table(record: RaceRecord, path: str | None = None) -> RenderableType:
         table.add_row(*(Text(format.plain(row[column], 100)) for column in columns))
     footer = race_footnotes(record)
     footer += [f"missing: {name}: {reason}" for name, reason in record.absent.items()]
-    footer += [f"note: {note}" for note in record.notes]
+    footer += [f"note: {note}" for note in (*record.notes, *unraced_notes(record))]
     footer += [path] if path else []
     return terminal.Wide(Group(table, *(Text(format.plain(line, 300)) for line in footer)))
+
+
+def unraced_notes(record: RaceRecord) -> list[str]:
+    """Return a note about the workloads that a race was ended before, if there are any."""
+    return [f"ended early, not raced: {', '.join(record.unraced)}"] if record.unraced else []
 
 
 def race_footnotes(record: RaceRecord) -> list[str]:

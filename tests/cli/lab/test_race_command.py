@@ -30,10 +30,19 @@ def called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         return "a request"
 
     monkeypatch.setattr(lab_requests, "lab_request", request)
-    monkeypatch.setattr(contest, "run_race", lambda request, only: asked.append((request, only)) or RECORD)
-    monkeypatch.setattr(
-        pages, "write_race", lambda project, record: project.devlog / "rmsnorm" / "races" / "001-cpu"
-    )
+
+    def race(request, only, keep):
+        asked.append((request, only))
+        keep(PART)
+        return RECORD
+
+    def write(project, record, folder):
+        expected = project.devlog / "rmsnorm" / "races" / "001-cpu"
+        assert folder == (expected if record is RECORD else None)
+        return expected
+
+    monkeypatch.setattr(contest, "run_race", race)
+    monkeypatch.setattr(pages, "write_race", write)
     monkeypatch.setattr(pages, "race_table", lambda record, path: f"the table of {path}")
 
     def run(*arguments: str):
@@ -45,6 +54,7 @@ def called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return run
 
 
+PART = SimpleNamespace(results=("a",), unraced=("b", "c"))
 RECORD = SimpleNamespace(model_dump_json=lambda indent: json.dumps({"definition": "rmsnorm"}))
 
 
@@ -56,6 +66,11 @@ def test_the_best_version_is_raced_at_every_timed_workload(called, capsys, tmp_p
     assert (project.root, project.devlog) == (tmp_path, tmp_path / "devlog")
     assert solution.path.is_relative_to(project.kernels)
     assert capsys.readouterr().out == "the table of devlog/rmsnorm/races/001-cpu\n"
+
+
+def test_each_workload_is_written_as_it_ends(called, capsys):
+    called("rmsnorm", "--target", "cpu")
+    assert "1 of 3 workloads: devlog/rmsnorm/races/001-cpu" in capsys.readouterr().err
 
 
 def test_some_peers_and_workloads(called, capsys):

@@ -65,6 +65,16 @@ def asked(workshop):
 
 
 @needs_compiler
+def test_a_race_that_is_ended_keeps_the_workloads_before(asked, host):
+    kept: list[RaceRecord] = []
+    whole = peer_race.run_race(asked("right"), host=host, keep=kept.append)
+    assert [(len(record.results), record.unraced) for record in kept] == [(1, ("large",))]
+    assert kept[0].aggregates["eager"]
+    assert whole.unraced == ()
+    assert whole.results[0] == kept[0].results[0]
+
+
+@needs_compiler
 def test_every_side_is_checked_and_those_that_are_right_are_timed(asked, host):
     record = peer_race.run_race(asked("right", "wrong", "picky", "dies", "absent", "in_place"), host=host)
     small, large = record.results

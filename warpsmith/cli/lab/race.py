@@ -15,6 +15,7 @@ from warpsmith.errors import MissingInput, Misuse
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from warpsmith.core.race import RaceRecord
     from warpsmith.project import Project
     from warpsmith.use.choice import BestVersion
 
@@ -45,8 +46,9 @@ def race_command(
 ) -> None:
     """Race a version against the reference, torch.compile and the peers, each result checked.
 
-    With OP the race gives no verdict and changes no campaign. Exit code 1: the version is wrong; 4: the machine
-    lacks something. A version's file and --final are judged in full, with the exit codes of `warpsmith judge`.
+    With OP the race gives no verdict and changes no campaign, and each workload is written as it ends. Exit code 1:
+    the version is wrong; 4: the machine lacks something. A version's file and --final are judged in full, with the
+    exit codes of `warpsmith judge`.
     """
     if final == (subject is not None):
         raise Misuse("Give either an operator or a version, or --final.")
@@ -111,6 +113,7 @@ def _race_operator(
     from warpsmith.campaign import lab_requests
     from warpsmith.campaign.history import solutions
     from warpsmith.cli.campaign import version
+    from warpsmith.core.text import NoticeLine
     from warpsmith.lab.machine import hardware
     from warpsmith.lab.race import peer_race
     from warpsmith.project import find_project
@@ -125,6 +128,7 @@ def _race_operator(
     manifest = version.standalone_manifest(racing, op, solution, device)
     chosen = () if ALL in (peers or [ALL]) else tuple(peers or ())
     job = f"race {op}, {' '.join((*chosen, *(workloads or ()))) or 'everything'}"
+    folder: Path | None = None
     with (
         console.progress(durations.duration_of(project, job)) as tell,
         lab_requests.lease_target(project, device, tell),
@@ -132,8 +136,15 @@ def _race_operator(
         request = lab_requests.lab_request(
             racing, manifest, solution, tell, sets=lab_requests.EVERYTHING, peers=chosen
         )
-        record = peer_race.run_race(request, workloads or ())
-        folder = pages.write_race(project, record)
+
+        def keep(record: RaceRecord) -> None:
+            nonlocal folder
+            folder = pages.write_race(project, record, folder)
+            raced, left = len(record.results), len(record.unraced)
+            tell(NoticeLine(f"{raced} of {raced + left} workloads: {project.relative(folder)}"))
+
+        record = peer_race.run_race(request, workloads or (), keep=keep)
+        folder = pages.write_race(project, record, folder)
     if as_json:
         console.out_json(record)
     else:

@@ -66,13 +66,19 @@ def list_race_sides(request: Request) -> tuple[str, ...]:
     return (REFERENCE, *(request.peers or available))
 
 
-def run_race(request: Request, only: Sequence[str] = (), host: WorkerHost | None = None) -> RaceRecord:
+def run_race(
+    request: Request,
+    only: Sequence[str] = (),
+    host: WorkerHost | None = None,
+    keep: Callable[[RaceRecord], object] | None = None,
+) -> RaceRecord:
     """Race one version at the request's workload sets.
 
     Args:
         request: the version and the conditions, as for the gate; no `peers` means all of them.
         only: names of workloads; by default all that are timed.
         host: a running worker host; by default one of its own.
+        keep: takes the record so far after each workload but the last, so that a race that is ended keeps them.
 
     Raises:
         MachineLacks: the version's language cannot be timed here.
@@ -90,7 +96,8 @@ def run_race(request: Request, only: Sequence[str] = (), host: WorkerHost | None
     if unknown:
         names = ", ".join(workload.name for workload in timed)
         raise Misuse(f"No timed workload is named {', '.join(unknown)}; there are: {names}.")
-    return PeerRace(request, [workload for workload in timed if not only or workload in chosen.values()]).run(host)
+    raced = [workload for workload in timed if not only or workload in chosen.values()]
+    return PeerRace(request, raced).run(host, keep)
 
 
 class PeerRace:
@@ -115,8 +122,9 @@ class PeerRace:
         self._seeds = itertools.count(self.seed + 1)
         self.sides: Sides
 
-    def run(self, host: WorkerHost | None) -> RaceRecord:
+    def run(self, host: WorkerHost | None, keep: Callable[[RaceRecord], object] | None) -> RaceRecord:
         """Race at all workloads."""
+        results: list[RaceResult] = []
         with ExitStack() as stack:
             project = self.request.project
             hidden = (project.kernels, project.devlog)
@@ -126,9 +134,12 @@ class PeerRace:
             with self._attribute_failures():
                 self.sides.start((SOLUTION, REFERENCE))
             self._check_idle()
-            results = [self._race_workload(workload) for workload in self.workloads]
+            for workload in self.workloads:
+                results.append(self._race_workload(workload))
+                if keep and len(results) < len(self.workloads):
+                    keep(self._record(results))
         self.parts.end("race")
-        return self._record(tuple(results))
+        return self._record(results)
 
     def _prepare_sides(self, host: WorkerHost, folder: Path) -> Sides:
         request, candidate = self.request, self.request.candidate
@@ -356,12 +367,12 @@ class PeerRace:
         elif load := contention.describe_cpu_load():
             self.notes.append(load)
 
-    def _aggregates(self, mode: Mode) -> tuple[Aggregate, ...]:
-        """Return geometric means over the workloads, against each side that was timed at all of them."""
+    def _aggregates(self, mode: Mode, raced: Sequence[Workload]) -> tuple[Aggregate, ...]:
+        """Return geometric means over workloads, against each side that was timed at all of them."""
         workloads = self.samples[mode]
-        if len(workloads) < len(self.workloads):
+        if len(workloads) < len(raced):
             return ()
-        calls = calls_by_workload(self.workloads)
+        calls = calls_by_workload(raced)
         everywhere = [
             name for name in self.names if all(name in samples.seconds for samples in workloads.values())
         ]
@@ -374,7 +385,7 @@ class PeerRace:
             for name in everywhere
         )
 
-    def _record(self, results: tuple[RaceResult, ...]) -> RaceRecord:
+    def _record(self, results: Sequence[RaceResult]) -> RaceRecord:
         request, candidate = self.request, self.request.candidate
         modes: tuple[Mode, ...] = ("eager",) if self.device == "cpu" else ("eager", "graph")
         return RaceRecord(
@@ -391,8 +402,9 @@ class PeerRace:
                 machine=self.machine,
                 measured=this_minute(),
             ),
-            results=results,
-            aggregates={mode: self._aggregates(mode) for mode in modes},
+            results=tuple(results),
+            aggregates={mode: self._aggregates(mode, self.workloads[: len(results)]) for mode in modes},
             absent=self.absent,
             notes=tuple(self.notes),
+            unraced=tuple(workload.name for workload in self.workloads[len(results) :]),
         )
