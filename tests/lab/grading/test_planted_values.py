@@ -6,9 +6,9 @@ import random
 
 import pytest
 import torch
-from lab_samples import SQUARE
+from lab_samples import HEAD, SQUARE
 
-from warpsmith.lab.grading import planted_values
+from warpsmith.lab.grading import correctness, planted_values
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.inputs import Inputs
 
@@ -140,3 +140,57 @@ def test_numbers_are_rounded_to_what_inputs_hold(workshop, value, dtype, expecte
     workload = file.definition.workloads[0].model_copy(update={"dtype": dtype})
     rounded = planted_values.round_scalars(file, workload)
     assert rounded == ({} if expected is None else {"scale": expected})
+
+
+SCORES = (
+    HEAD
+    + """
+definition = Definition(
+    name="square", description="values weighed by scores", axes={"n": "rows", "cols": "columns"},
+    inputs={name: TensorSpec(shape=("n", "cols")) for name in "kv"} | {"q": TensorSpec(shape=("cols",))},
+    outputs={"y": TensorSpec(shape=("cols",))}, flops="n * cols", tolerance=Tolerance(reduction="cols"),
+    workloads=(Workload(name="w", axes={"n": 5, "cols": 4}),),
+)
+def reference(k, v, q):
+    return torch.softmax(k @ q, 0) @ v
+"""
+)
+
+
+def scores(workshop, smallest):
+    """A call whose two largest scores, 2^30 and a smaller term, differ by that term alone."""
+    file = workshop.load("square", SCORES)
+    workload = file.definition.workloads[0]
+    k, v = torch.zeros(5, 4), torch.arange(20.0).view(5, 4)
+    k[1] = torch.tensor([2.0**30, 0, 0, 0])
+    k[3] = torch.tensor([2.0**30, smallest, 0, 0])
+    inputs = {"k": k, "v": v, "q": torch.ones(4)}
+    return file, workload, inputs, correctness.compute_truth(file, workload, inputs, correlated=True)
+
+
+@pytest.mark.parametrize(("smallest", "decides"), [(128.0, False), (2.0**20, True)])
+def test_the_other_of_two_near_scores_decides_nothing(workshop, smallest, decides):
+    call = scores(workshop, smallest)
+    assert correctness.grade_reference(*call).status == "PASSED"
+    other = {"y": call[2]["v"][1]}
+    assert correctness.grade_outputs(call[3], other).status == "INCORRECT_NUMERICAL"
+    assert planted_values.decides(*call, other, 5) == decides
+
+
+def test_what_no_noise_reaches_decides(workshop):
+    call = scores(workshop, 128.0)
+    wrong = {"y": torch.tensor([12.0, 13.0, torch.nan, 15.0])}
+    assert planted_values.decides(*call, wrong, 5)
+    assert planted_values.decides(*call, {"y": call[2]["v"][3] + 300}, 5)
+
+
+def test_sums_decide_whose_noise_is_beyond_their_bound(workshop):
+    text = ROWS.replace('"y": TensorSpec(shape=("n", 64))', '"y": TensorSpec(shape=("n",))')
+    file = workshop.load("square", text.replace("x * x", "x.sum(-1)"))
+    workload = file.definition.workloads[0]
+    inputs = Inputs(file, workload, 3, "cpu").draw()
+    truth = correctness.compute_truth(file, workload, inputs, correlated=True)
+    wrong = truth.values["y"].float()
+    wrong[7] += 1
+    assert planted_values.decides(file, workload, inputs, truth, {"y": wrong}, 5)
+    assert planted_values.decides(file, workload, inputs, truth, {"y": truth.values["y"].float()}, 5)

@@ -98,3 +98,16 @@ def test_the_inputs_are_not_what_comes_back():
     x = torch.tensor(2.0)
     reordered(torch.sum, "blocks", x).add_(1)
     assert x == 2
+
+
+@pytest.mark.parametrize(
+    "name", ["sum of rows", "mean of columns", "matrix product", "matrix and vector", "batched"]
+)
+def test_noise_moves_each_sum_by_its_share(name):
+    x, w = (each.double() for each in inputs(9, 40))
+    expected, sizes = REFERENCES[name](x, w), REFERENCES[name](x.abs(), w.abs())
+    with torch.no_grad(), reorder.sums_with_noise(3, 2.0**-10):
+        moved = REFERENCES[name](x, w) - expected
+    torch.testing.assert_close(moved.abs(), sizes * 2.0**-10)
+    assert bool((moved > 0).any())
+    assert bool((moved < 0).any())

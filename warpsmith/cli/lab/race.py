@@ -46,9 +46,9 @@ def race_command(
 ) -> None:
     """Race a version against the reference, torch.compile and the peers, each result checked.
 
-    With OP the race gives no verdict and changes no campaign, and each workload is written as it ends. Exit code 1:
-    the version is wrong; 4: the machine lacks something. A version's file and --final are judged in full, with the
-    exit codes of `warpsmith judge`.
+    With OP the race gives no verdict and changes no campaign, and each workload is written as it ends. Exit code
+    1: the version is wrong; 4: the machine lacks something. A version's file and --final are judged in full, with
+    the exit codes of `warpsmith judge`.
     """
     if final == (subject is not None):
         raise Misuse("Give either an operator or a version, or --final.")

@@ -9,14 +9,19 @@ from typing import TYPE_CHECKING
 
 from warpsmith.core.arithmetic.dtype import DTYPES, is_floating
 from warpsmith.core.definition import Workload
-from warpsmith.lab.grading.correctness import as_bits
+from warpsmith.lab.grading import reorder
+from warpsmith.lab.grading.correctness import Truth, as_bits, reference_outputs
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.lab.operator.tensor_bytes import computable
 from warpsmith.lab.operator.values.distributions import REPLACEABLE
 
 if TYPE_CHECKING:
     import torch
+
+_FAR = 1 << 20
+"""Distance of seeds whose draws no sum shares."""
 
 
 def plantable_inputs(file: DefinitionFile, workload: Workload, inputs: Inputs) -> list[str]:
@@ -33,6 +38,44 @@ def plantable_inputs(file: DefinitionFile, workload: Workload, inputs: Inputs) -
             else inputs.integer_limits(name) is not None
         )
     ]
+
+
+def decides(
+    file: DefinitionFile,
+    workload: Workload,
+    inputs: dict[str, torch.Tensor],
+    truth: Truth,
+    outputs: dict[str, torch.Tensor],
+    seed: int,
+) -> bool:
+    """Return True if a wrong element is farther off than noise in the sums of the reference moves it, or none is
+    wrong by itself.
+
+    Between two scores that differ by a rounding an honest softmax may choose the other one: where only two terms
+    of a sum are large, the reference is right in every order all the same.
+    """
+    shifts: dict[str, torch.Tensor] = {}
+    for number in range(input_rules.NOISY_CALLS):
+        with reorder.sums_with_noise(seed + number * _FAR, input_rules.NOISE_OF_SUMS):
+            results = reference_outputs(file, workload, inputs)
+        for name, result in results.items():
+            shift = _distances(result, truth.values[name])
+            shifts[name] = shift.maximum(shifts.get(name, shift))
+    has_wrong = False
+    for name, output in outputs.items():
+        error, bound = _distances(output, truth.values[name]), truth.bounds[name]
+        is_wrong = error > (0 if bound is None else bound)
+        has_wrong |= bool(is_wrong.any())
+        if bool((is_wrong & (error > input_rules.NOISE_ROOM * shifts[name])).any()):
+            return True
+    return not has_wrong
+
+
+def _distances(values: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
+    """Return how far elements are from exact ones, in float64: infinity for NaN, zero for equal infinities."""
+    wide = computable(values).double()
+    distances = (wide - exact.double()).abs().nan_to_num(nan=math.inf, posinf=math.inf)
+    return distances.masked_fill(wide == exact.double(), 0)
 
 
 def plant_numbers(

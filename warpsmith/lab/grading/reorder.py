@@ -39,6 +39,28 @@ def summation_orders() -> dict[str, AbstractContextManager[None]]:
     }
 
 
+def sums_with_noise(seed: int, share: float) -> AbstractContextManager[None]:
+    """Return a context in which every sum and product of a reference is off by a share of its absolute terms, with
+    a random sign."""
+
+    def noise(size: torch.Tensor) -> torch.Tensor:
+        import torch
+
+        nonlocal seed
+        generator, seed = torch.Generator(device=size.device).manual_seed(seed), seed + 1
+        return size * share * (torch.randint(2, size.shape, generator=generator, device=size.device) * 2 - 1)
+
+    def add(x: torch.Tensor, axes: list[int]) -> torch.Tensor:
+        return x.sum(axes) + noise(x.abs().sum(axes))
+
+    def multiply(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        accumulate = _accumulation_dtype(a)
+        left, right = a.to(accumulate), b.to(accumulate)
+        return (left @ right + noise(left.abs() @ right.abs())).to(a.dtype)
+
+    return _order(add, multiply)
+
+
 @contextmanager
 def _order(sum_: SumFunction, product: ProductFunction) -> Iterator[None]:
     from torch.nn.attention import SDPBackend, sdpa_kernel

@@ -66,6 +66,16 @@ exponents and factors of callers are."""
 WHOLE_NUMBERS: Final = 8
 """Largest size of such a number. Chosen."""
 
+NOISE_OF_SUMS: Final = 2.0**-21
+"""Error of each sum, as a share of its absolute terms, in calls of the reference that show how far a result moves.
+Chosen: tensor cores cut off each of dozens of additions at a rounding of float32."""
+
+NOISY_CALLS: Final = 4
+"""Such calls. Chosen: one of two scores that differ by a rounding is the larger one in half of them."""
+
+NOISE_ROOM: Final = 8
+"""How many times as far as in these calls a result may be off beside numbers of the source. Chosen."""
+
 LEAST_SHARE: Final = 0.05
 """Least declared number below 1 that is judged at 0 too, where results stay finite. Chosen: smaller ones are what
 keeps a quotient finite, such as an epsilon."""
