@@ -74,7 +74,7 @@ NOISY_CALLS: Final = 4
 """Such calls. Chosen: one of two scores that differ by a rounding is the larger one in half of them."""
 
 NOISE_ROOM: Final = 8
-"""How many times as far as in these calls a result may be off beside numbers of the source. Chosen."""
+"""Factor of that distance within which a result beside numbers of the source decides nothing. Chosen."""
 
 LEAST_SHARE: Final = 0.05
 """Least declared number below 1 that is judged at 0 too, where results stay finite. Chosen: smaller ones are what
