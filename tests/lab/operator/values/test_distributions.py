@@ -29,6 +29,17 @@ def drawn(shape, seed):
     return shape_values(REPEATED, torch.randn(shape, generator=generator), "float32", generator)
 
 
+def test_one_place_of_a_row_is_hot_or_the_ends_of_its_blocks(workshop):
+    file = workshop.load("square", SQUARE.replace('shape=("n",)', 'shape=("n", 64)'))
+    hot = Inputs(file, file.definition.workloads[0], 1, "cpu").draw("one_hot")["x"] != 0
+    single = hot.sum(-1) == 1
+    assert 0.2 < single.double().mean() < 0.8
+    ends = hot[~single].int()
+    assert (ends == ends[:1]).all(), "ends of blocks are those of all rows"
+    assert 1 < ends[0].sum() <= 64
+    assert ends[0].nonzero().flatten().diff().unique().numel() == 1
+
+
 def test_slices_are_alike_but_for_an_element_that_rules_their_sum():
     alone = 0
     for seed in range(40):
