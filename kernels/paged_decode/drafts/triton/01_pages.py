@@ -2,6 +2,7 @@
 
 Hypothesis: the cache is read once, which bounds one and four new tokens; a tile of the cache serves all rows of its
 head. Up to NARROW rows they are the columns of products whose rows are tokens of the cache, so that nothing is padded.
+Triton 3.6 gives wrong sums there where rows of the cache are not whole vectors, so such heads take the other way.
 A tile finds its pages by the table, a load for each token that the next tiles' copies hide. Two blocks a
 multiprocessor have copies under way for each other.
 Predicted: 145, 150 and 175 us at 1, 4 and 16 tokens of 32 full sequences of 4096 (floors 125, 126 and 127), and 300 us
@@ -21,6 +22,8 @@ LEAST = 256
 """Tokens of the longest possible sequence below which a part is not split further."""
 NARROW = 32
 """Rows up to which they are columns of the product."""
+VECTOR = 16
+"""Numbers of a head that Triton loads at once."""
 TILE = 64
 STAGES = 3
 WARPS = 4
@@ -46,8 +49,8 @@ def attend_kernel(
     SPLITS: tl.constexpr, TILE: tl.constexpr, ROWS: tl.constexpr, DIM: tl.constexpr, NARROW: tl.constexpr,
     STAGES: tl.constexpr,
 ):  # fmt: skip
-    split, head = tl.program_id(0), tl.program_id(1)
-    b = tl.program_id(2).to(tl.int64)
+    split, own = tl.program_id(0) % SPLITS, tl.program_id(0) // SPLITS
+    head, b = own % kv, (own // kv).to(tl.int64)
     rows = tokens * group
     length = tl.minimum(tl.load(lengths + b), slots * page)
     first, last = stretch(length, split, SPLITS, TILE)
@@ -130,10 +133,10 @@ def run(
         parts = query.new_empty(batch * tokens * heads * splits, dim, dtype=torch.float32)
         logs = query.new_empty(batch * tokens * heads * splits, dtype=torch.float32)
     width = max(16, triton.next_power_of_2(dim))
-    attend_kernel[(splits, kv, batch)](
+    attend_kernel[(splits * kv * batch,)](
         query, keys, values, table, lengths, parts, logs, tokens, kv, heads // kv, slots, page, dim,
         scale * 1.4426950408889634, SPLITS=splits, TILE=TILE, ROWS=max(16, triton.next_power_of_2(rows)), DIM=width,
-        NARROW=rows <= NARROW, STAGES=STAGES, num_warps=WARPS if rows <= 64 else 2 * WARPS,
+        NARROW=rows <= NARROW and dim % VECTOR == 0, STAGES=STAGES, num_warps=WARPS if rows <= 64 else 2 * WARPS,
     )  # fmt: skip
     if splits > 1:
         join_kernel[(batch * tokens * heads,)](parts, logs, y, dim, SPLITS=splits, DIM=width, num_warps=4)
