@@ -6,6 +6,7 @@ that is refused.
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -273,6 +274,15 @@ if __name__ == "__main__":
         parent.send_signal(signal.SIGKILL)
     assert len(found) == 2
     assert psutil.wait_procs(found, timeout=10)[1] == []
+
+
+def test_a_judging_process_that_is_killed_is_the_machines_failure(corpus, team: RedTeam, monkeypatch):
+    """For want of memory the system ends one of them."""
+    corpus("attack_one.cpp", HONEST, "caught: correctness")
+    cases = redteam_cases.load_cases(corpus("attack_two.cpp", HONEST, "caught: correctness"))
+    monkeypatch.setattr(redteam, "_end_with_parent", os.abort)
+    with pytest.raises(MachineFailed, match="want of memory; the same command with `--jobs 1`"):
+        list(team.run(cases, jobs=2))
 
 
 def pool(family: psutil.Process) -> list[psutil.Process]:

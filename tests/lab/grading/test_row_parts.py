@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -114,3 +115,10 @@ def test_the_first_part_tells_how_long_the_next_ones_are(monkeypatch):
     assert lengths[0] > 100
     assert lengths[1:-1] == [10] * (len(lengths) - 2)
     assert sum(lengths) == 259
+
+
+def test_a_processor_has_the_memory_that_is_available(monkeypatch):
+    monkeypatch.setattr(row_parts.psutil, "virtual_memory", lambda: SimpleNamespace(available=3e9))
+    assert row_parts.free_bytes("cpu") == 3e9
+    large = WORKLOAD.model_copy(update={"axes": {**WORKLOAD.axes, "rows": 1 << 17}})
+    assert [row_parts.exceeds_memory(FILE, workload, "cpu") for workload in (WORKLOAD, large)] == [False, True]

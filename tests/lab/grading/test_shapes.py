@@ -32,9 +32,12 @@ def test_every_class_of_declared_shapes():
         (size,) = set(by_kind["square"].axes.values())
         assert input_rules.TINY_SIZE <= size <= longest["cols"]
         for axis, other in (("rows", "cols"), ("cols", "rows")):
-            (long,) = (workload for workload in drawn if workload.name.startswith(f"long-{axis}"))
+            long, *whole = (workload for workload in drawn if workload.name.startswith(f"long-{axis}"))
             assert long.axes[axis] > longest[axis]
-            assert long.axes[other] < input_rules.TINY_SIZE
+            assert all(workload.axes[other] < input_rules.TINY_SIZE for workload in (long, *whole))
+            steps = [step for step in input_rules.LONG_STEPS if 2 * step <= longest[axis]]
+            tiles = [workload.axes[axis] / step for workload, step in zip(whole, steps, strict=True)]
+            assert all(count > 1 == count % 2 for count in tiles), "tiles may be taken two at a time"
 
 
 CUBE = (

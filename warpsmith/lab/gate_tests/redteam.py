@@ -12,6 +12,7 @@ import sysconfig
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property, partial
@@ -201,6 +202,11 @@ class RedTeam:
                     result, missing = future.result()
                     self._missing.update((check.name, check) for check in missing)
                     yield result
+            except BrokenProcessPool as error:
+                raise MachineFailed(
+                    "A process that judges candidates was ended from outside, likely for want of memory; the same"
+                    " command with `--jobs 1` goes on from the last result."
+                ) from error
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise

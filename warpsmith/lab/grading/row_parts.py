@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+import psutil
+
 from warpsmith.core.definition import TensorSpec, Workload
 from warpsmith.lab.grading import rows
 from warpsmith.lab.operator.definition_file import DefinitionFile
@@ -84,12 +86,12 @@ def device_of(inputs: Tensors) -> str:
 
 
 def free_bytes(device: str) -> float:
-    """Return the bytes of a GPU that are free or kept unused by the allocator; without end on a CPU, on which
-    calls are small."""
+    """Return the bytes of a GPU that are free or kept unused by the allocator; on a CPU those of this machine that
+    processes can still have."""
     import torch
 
     if device == "cpu":
-        return float("inf")
+        return float(psutil.virtual_memory().available)
     return float(torch.cuda.mem_get_info()[0] + _unused_bytes())
 
 

@@ -95,6 +95,9 @@ def draw_class_workloads(
     powers = [f"round-power-{index}" for index in range(input_rules.POWER_SHAPES)]
     kinds = [*edges, *rounds, *powers, *(f"tiny-{index}" for index in range(input_rules.TINY_SHAPES))]
     kinds += [f"long-{axis}" for axis in axes] + ["skewed", "square"] * (len(axes) > 1)
+    kinds += [
+        f"long-{axis}-{step}" for axis in axes for step in input_rules.LONG_STEPS if 2 * step <= longest[axis]
+    ]
     kinds += [f"square-{axis}" for axis in axes] * (len(axes) > 2)
     kinds += [f"ragged-{axis}" for axis in axes] * (len(axes) > 1)
     if interpreted:
@@ -347,7 +350,7 @@ def _draw_sizes(
     factors: Mapping[str, tuple[float, float]],
     chance: random.Random,
 ) -> Sizes:
-    """Return sizes of a class; `long` and `ragged` name their axis, and `edge` may."""
+    """Return sizes of a class; `long` and `ragged` name their axis, and `edge` may. `long` may name a step."""
     sizes = {axis: odd.draw_near_size(small.axes[axis], chance) for axis in longest}
     tiny = {axis: chance.randrange(2, input_rules.TINY_SIZE) for axis in longest}
     first, *others = chance.sample(list(longest), len(longest))
@@ -376,6 +379,9 @@ def _draw_sizes(
         case "square":
             most = min(max(longest.values()), int(input_rules.ROUND_ELEMENTS ** (1 / len(longest))))
             return dict.fromkeys(longest, chance.randint(min(input_rules.TINY_SIZE, most), most))
+        case "long" if "-" in along:
+            axis, _, step = along.partition("-")
+            return {**tiny, axis: _draw_odd_multiple(longest[axis], int(step), chance)}
         case "long":
             length = int(longest[along] * chance.uniform(*factors[along])) + chance.randrange(1, input_rules.TILE)
             return {**tiny, along: length}
@@ -396,10 +402,10 @@ def _draw_of_class(
 ) -> Workload:
     """Draw a workload of a class, with shorter axes if its tensors are too large: axes multiply, and some are
     bound to be long. The axis that a `long` one is about stays."""
-    axes, along = list(longest), kind.partition("-")[2]
+    axes, (kind_of, along, *_) = list(longest), [*kind.split("-"), ""]
     about = axes[:-1] if along == _ROW else [along] if along in axes else []
     most, shortened = input_rules.NEAR_ROOM * input_rules.NEAR_ELEMENTS, axes
-    if kind.startswith("long"):
+    if kind_of == "long":
         most, shortened = input_rules.LONG_ELEMENTS, [axis for axis in axes if axis != along]
 
     def draw() -> Workload:
@@ -449,6 +455,11 @@ def _round_axis(tiny: Sizes, longest: Sizes, step: int, chance: random.Random) -
     """Return tiny sizes, and an odd multiple of a step along an axis that has room for one; there is one."""
     axis = chance.choice([axis for axis, most in longest.items() if most >= step])
     return {**tiny, axis: chance.choice(range(step, min(longest[axis], 8 * step) + 1, 2 * step))}
+
+
+def _draw_odd_multiple(longest: int, step: int, chance: random.Random) -> int:
+    """Draw an odd number of tiles, more than one, up to the factor that every sum is drawn with."""
+    return chance.choice(range(3 * step, int(input_rules.LARGER_FACTORS[1] * longest) + 1, 2 * step))
 
 
 def _factors(file: DefinitionFile, axis: str, row_axis: str | None) -> tuple[float, float]:

@@ -28,6 +28,10 @@ NEAR_ROOM: Final = 4
 """Factor by which a drawn shape may exceed that where its axes are no longer than a tile. Chosen: several axes
 multiply."""
 
+LONG_STEPS: Final = (2048, 4096)
+"""Divisors of the size of a shape that is long along one axis. Chosen: large tiles, of which a kernel may take two
+at a time and forget the last of an odd number."""
+
 LONG_ELEMENTS: Final = 1 << 24
 """Elements of a shape that is long along one axis. Chosen: axes that no caller may shorten multiply with it."""
 
@@ -321,7 +325,8 @@ FAR_SHIFT: Final = 256
 """The same of the distribution `far`. Chosen: a variance from a mean of squares loses 16 bits."""
 
 LOWERED_SHIFT: Final = 200
-"""The distribution `lowered` has this mean, negated. Chosen: exponentials underflow without a shift."""
+"""The distribution `lowered` has this mean, negated, in half of its draws, and an eighth to a half of it in the
+others. Chosen: exponentials underflow without a shift; some that do not vanish beside a guard such as 1e-9."""
 
 END_BLOCKS: Final = 6
 """Binary logarithm of the number of blocks of a row whose ends alone are not zero in `one_hot`, at most. Chosen:

@@ -370,7 +370,8 @@ class Inputs:
         if not is_uniform or self._file.inputs is not None or self._captured is not None:
             return None
         _, factor, shift = self._parametric(spec.distribution)
-        most = 1.0 if reaches_end(self._definition, name, factor + shift) else 1 - 2.0**-24  # what float32 draws
+        below = 1 - 2.0**-24  # the largest number that float32 draws
+        most = 1.0 if reaches_end(self._definition, name, factor + shift) else below
         ends = torch.tensor([0.0, most]) * factor + shift
         least, most = sorted(ends.to(getattr(torch, dtype)).double().tolist())
         return least, most

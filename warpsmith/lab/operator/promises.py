@@ -19,6 +19,9 @@ _ONE_SIGN = (
 _OR = r"(or|may be|can be)(\W+(is|are|equal|equals|to|the|be))*"
 """Pattern of the words before a number of the call that an input may hold too."""
 
+_DENIES = re.compile(r"\b(not|never|nor|neither|no)\b")
+"""Words of a text that rules a number out."""
+
 _BEGINS, _ENDS = r"\b(begin|start|first)", r"\b(ends?|last|up to|total|cumulative|inclusive|prefix|sums?)\b"
 """Patterns of what a description says of cut points that are beginnings, and of those that end at the total."""
 
@@ -92,7 +95,7 @@ def are_beginnings(definition: Definition, spec: TensorSpec) -> bool:
 def find_sentinels(file: DefinitionFile, workload: Workload) -> dict[str, int]:
     """Return the inputs of integers with the number that each may hold too, by a promise such as
     `label == ignore_index` or `label == -100`, or by one in other words, or a description, if the reference
-    computes with it."""
+    computes with it. Where any negative number may be held, it is the least of the type."""
     definition, sentinels = file.definition, {}
     numbers = {name: each for name, each in definition.scalars(workload).items() if type(each) is int}
     for name, spec in definition.tensor_inputs.items():
@@ -112,13 +115,29 @@ def find_sentinels(file: DefinitionFile, workload: Workload) -> dict[str, int]:
             is_sure = is_equal and number in numbers
             if is_sure or (is_named and _computes_with(file, name, value)):
                 sentinels[name] = value
+        if name not in sentinels and any(map(_admits_negative, texts)):
+            least = _least_integer(definition.dtype(spec, workload))
+            if least < 0 and _computes_with(file, name, least):
+                sentinels[name] = least
     return sentinels
+
+
+def _admits_negative(text: str) -> bool:
+    """Return True if a text says that something may be negative, whichever number it is."""
+    return bool(re.search(r"(?<!non-)\bnegative\b", text, re.IGNORECASE)) and not _DENIES.search(text)
+
+
+def _least_integer(dtype: str) -> int:
+    import torch
+
+    kind: torch.dtype = getattr(torch, dtype)
+    return 0 if kind is torch.bool else int(torch.iinfo(kind).min)
 
 
 def _admits_number(text: str, number: str) -> bool:
     """Return True if a text says that something may be a number of the call, as in `below n, or ignore_index`."""
     admission = re.search(rf"\b{_OR}\W+?{number}\b(?!\W*(times\b|[-+*/<>]))", text)
-    return admission is not None and not re.search(r"\b(not|never|nor|neither|no)\b", text)
+    return admission is not None and not _DENIES.search(text)
 
 
 def _computes_with(file: DefinitionFile, name: str, value: int) -> bool:

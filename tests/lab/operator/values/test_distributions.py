@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -261,3 +262,11 @@ def test_rows_hold_several_numbers_that_are_not_finite():
     kinds = torch.stack([values.isnan(), values.isposinf(), values.isneginf()])
     present = {tuple(row) for row in kinds.sum(-1).T.tolist()}
     assert {(0, 0, 0), (2, 0, 0), (1, 1, 0), (0, 1, 1), (1, 1, 1)} <= present
+
+
+def test_lowered_values_are_below_zero_by_several_amounts():
+    generator = torch.Generator().manual_seed(0)
+    draws = [shape_values("lowered", torch.randn(64), "float32", generator).mean() for _ in range(60)]
+    counts = Counter(round(-float(mean) / 25) for mean in draws)
+    assert set(counts) == {1, 2, 4, 8}
+    assert counts[8] > 15

@@ -143,3 +143,19 @@ def test_numbers_that_the_reference_refuses_are_not_allowed(workshop):
     source = LABELS.replace("x == skip", "skip").replace("return ", "torch.ones(9)[x]; return ")
     file = workshop.load("square", source)
     assert find_sentinels(file, file.definition.workloads[0]) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "dtype", "expected"),
+    [
+        ("a class; negative: the row is ignored", "int64", -(2**63)),
+        ("a class; rows of negative ones are ignored", "int32", -(2**31)),
+        ("a class, which is not negative", "int64", None),
+        ("a non-negative class", "int64", None),
+        ("negative ones are ignored", "uint8", None),
+    ],
+)
+def test_any_negative_number_is_the_least_of_its_type(workshop, text, dtype, expected):
+    source = LABELS.replace('"0 <= x < 128 or x == skip",', "").replace("-100", "7")
+    file = workshop.load("square", source.replace('dtype="int64"', f'dtype="{dtype}", description="{text}"'))
+    assert find_sentinels(file, file.definition.workloads[0]) == ({} if expected is None else {"x": expected})

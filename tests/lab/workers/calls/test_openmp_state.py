@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -79,6 +80,18 @@ def test_regions_within_regions_have_teams_for_a_call_alone(library):
     assert openmp_state.call_as(count_inner, team=4, levels=2) == [4] * 16
     assert openmp_state.call_as(count_inner, team=4) == [1] * 4
     assert library.omp_get_max_active_levels() == before
+
+
+@pytest.mark.parametrize(("levels", "expected"), [(0, []), (2, [2, 1])])
+def test_levels_that_a_call_sets_are_not_put_back_for_it(levels, expected, monkeypatch):
+    written = []
+    library = SimpleNamespace(
+        _name="libomp", omp_set_num_threads=lambda _: None, omp_set_dynamic=lambda _: None,
+        omp_get_max_active_levels=lambda: 1, omp_set_max_active_levels=written.append,
+    )  # fmt: skip
+    monkeypatch.setattr(openmp_state, "_loaded_libraries", lambda: [library])
+    openmp_state.call_as(lambda: None, team=4, levels=levels)
+    assert written == expected
 
 
 def test_a_nested_call_is_in_a_region_of_every_library(library):

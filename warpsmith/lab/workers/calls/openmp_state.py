@@ -69,15 +69,16 @@ def call_as(
         for library in libraries:
             library.omp_set_num_threads(team)
             library.omp_set_dynamic(dynamic)
-        before = [library.omp_get_max_active_levels() for library in libraries]
+        nested = libraries if levels else []
+        before = [library.omp_get_max_active_levels() for library in nested]
         try:
-            for library in libraries if levels else ():
+            for library in nested:
                 if "gomp" in library._name:  # old ones ask for both; others warn of it
                     library.omp_set_nested(1)
                 library.omp_set_max_active_levels(levels)
             return _call_in_regions(call, region, number, limit) if region or limit else call()
         finally:  # some libraries have one such number for all threads
-            for library, number_before in zip(libraries, before, strict=True):
+            for library, number_before in zip(nested, before, strict=True):
                 library.omp_set_max_active_levels(number_before)
 
     before = threading.stack_size(stack)
