@@ -126,7 +126,7 @@ def _shape_all(name: str, values: torch.Tensor, dtype: str, generator: torch.Gen
             return values + input_rules.FAR_SHIFT
         case "lowered":  # Exponentials underflow here unless they are shifted, or are too small for a guard.
             halvings = max(0, int(torch.randint(6, (), **options)) - 2)
-            return values - input_rules.LOWERED_SHIFT / 2**halvings
+            return values - input_rules.LOWERED_SHIFT / (1 << halvings)
         case "constant" if values.numel():  # every third is 1 or -1, as weights begin
             constants = (float(values.flatten()[0]), 1.0, -1.0)
             return torch.full_like(values, constants[max(0, int(torch.randint(6, (), **options)) - 3)])
