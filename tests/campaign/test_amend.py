@@ -117,6 +117,17 @@ def test_another_campaign_on_the_definition_is_ended_first(project: Project, men
     assert amend.amend_campaign(project, OP, mended, WHY).manifest.amends == old.name
 
 
+def test_finished_campaigns_on_the_definition_are_closed_too(project: Project, mended: Path) -> None:
+    finished = []
+    for _ in range(2):
+        finished.append(start.start_campaign(project, OP, "cpu", "toy", max_iterations=1))
+        Script({"v1": "ACCEPT"}).run(finished[-1])
+    new = amend.amend_campaign(project, finished[1].name, mended, WHY)
+    closures = [campaign.closure() for campaign in finished]
+    assert [closure and closure.amended_by for closure in closures] == [new.name, new.name]
+    assert {campaign.name for campaign in amend.list_amended(new)} == {campaign.name for campaign in finished}
+
+
 def test_a_definition_mended_in_its_place(project: Project, campaign: store.Campaign) -> None:
     project.definition_path(OP).write_text(MENDED)
     new = amend.amend_campaign(project, campaign.name, None, WHY)

@@ -29,7 +29,8 @@ def amend_campaign(
 ) -> Campaign:
     """Prove a mended definition, close the campaign, and start another one on the definition.
 
-    The old definition stays in the closed campaign's folder. After an interruption the same call goes on.
+    Finished campaigns that the old definition judged are closed too. The old definition stays in the closed
+    campaign's folder. After an interruption the same call goes on.
 
     Args:
         project: the project.
@@ -57,8 +58,26 @@ def amend_campaign(
                 project, manifest.target_op, manifest.target, manifest.target_language,
                 figures=define.manifest_figures(page), amends=campaign.name, **settings,
             )  # fmt: skip
+        for other in _list_finished(campaign):
+            with store.hold_campaign(other, "warpsmith amend"):
+                closing.close_campaign(other, reason, successor.name)
         closing.close_campaign(campaign, reason, successor.name)
     return successor
+
+
+def list_amended(successor: Campaign) -> list[Campaign]:
+    """List the campaigns that the start of another one closed."""
+    others = store.list_campaigns(successor.project, successor.manifest.target_op)
+    closures = ((other, other.closure()) for other in others)
+    return [other for other, closure in closures if closure and closure.amended_by == successor.name]
+
+
+def _list_finished(campaign: Campaign) -> list[Campaign]:
+    """List the other campaigns that finished with the definition that judged this one; those that do not read are
+    left out."""
+    old, others = _frozen_sha256(campaign), store.list_campaigns(campaign.project, campaign.manifest.target_op)
+    others = [other for other in others if other.name != campaign.name and store.is_finished(other)]
+    return [other for other in others if old and other.closure() is None and _frozen_sha256(other) == old]
 
 
 def _require_alone(campaign: Campaign) -> Campaign | None:

@@ -351,7 +351,9 @@ def amend_command(
 ) -> None:
     """Mend a definition that turned out wrong: a new campaign cites this one, which is closed and stays.
 
-    The mended definition is proven first, as `warpsmith check` does. Then it takes the place of the old one.
+    The mended definition is proven first, as `warpsmith check` does. Then it
+    takes the place of the old one. Finished campaigns that the old one judged
+    are closed too.
     """
     from warpsmith.campaign import amend
     from warpsmith.project import find_project
@@ -359,10 +361,12 @@ def amend_command(
     project = find_project()
     with console.progress() as tell:
         successor = amend.amend_campaign(project, name, definition, reason, tell)
-    for campaign in (_find_campaign(successor.manifest.amends), successor):
+    closed = amend.list_amended(successor)
+    for campaign in (*closed, successor):
         _render_pages(campaign)
     console.out(successor.name)
-    console.tell(f"Closed {successor.manifest.amends}; its records stay. Continue with `warpsmith next`.")
+    names = ", ".join(campaign.name for campaign in closed)
+    console.tell(f"Closed: {names}. Records stay. Continue with `warpsmith next`.")
 
 
 def abandon_campaign_command(
