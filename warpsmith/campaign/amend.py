@@ -75,9 +75,16 @@ def list_amended(successor: Campaign) -> list[Campaign]:
 def _list_finished(campaign: Campaign) -> list[Campaign]:
     """List the other campaigns that finished with the definition that judged this one; those that do not read are
     left out."""
-    old, others = _frozen_sha256(campaign), store.list_campaigns(campaign.project, campaign.manifest.target_op)
-    others = [other for other in others if other.name != campaign.name and store.is_finished(other)]
-    return [other for other in others if old and other.closure() is None and _frozen_sha256(other) == old]
+    old = _frozen_sha256(campaign)
+    return [
+        other
+        for other in store.list_campaigns(campaign.project, campaign.manifest.target_op)
+        if other.name != campaign.name
+        and store.is_finished(other)
+        and other.closure() is None
+        and old is not None
+        and _frozen_sha256(other) == old
+    ]
 
 
 def _require_alone(campaign: Campaign) -> Campaign | None:

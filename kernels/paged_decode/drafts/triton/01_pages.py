@@ -2,7 +2,7 @@
 
 Hypothesis: the cache is read once, which bounds one and four new tokens; a tile of the cache serves all rows of its
 head. Up to NARROW rows they are the columns of products whose rows are tokens of the cache, so that nothing is padded.
-Triton 3.6 gives wrong sums there where rows of the cache are not whole vectors, so such heads take the other way.
+Triton 3.6 gives wrong sums there where it does not know that rows of the cache are aligned; such heads take the other way.
 A tile finds its pages by the table, a load for each token that the next tiles' copies hide. Two blocks a
 multiprocessor have copies under way for each other.
 Predicted: 145, 150 and 175 us at 1, 4 and 16 tokens of 32 full sequences of 4096 (floors 125, 126 and 127), and 300 us
@@ -23,7 +23,7 @@ LEAST = 256
 NARROW = 32
 """Rows up to which they are columns of the product."""
 VECTOR = 16
-"""Numbers of a head that Triton loads at once."""
+"""Divisor of a head's size by which Triton knows that its rows are aligned."""
 TILE = 64
 STAGES = 3
 WARPS = 4
@@ -49,8 +49,8 @@ def attend_kernel(
     SPLITS: tl.constexpr, TILE: tl.constexpr, ROWS: tl.constexpr, DIM: tl.constexpr, NARROW: tl.constexpr,
     STAGES: tl.constexpr,
 ):  # fmt: skip
-    split, own = tl.program_id(0) % SPLITS, tl.program_id(0) // SPLITS
-    head, b = own % kv, (own // kv).to(tl.int64)
+    split, pair = tl.program_id(0) % SPLITS, tl.program_id(0) // SPLITS
+    head, b = pair % kv, (pair // kv).to(tl.int64)
     rows = tokens * group
     length = tl.minimum(tl.load(lengths + b), slots * page)
     first, last = stretch(length, split, SPLITS, TILE)
