@@ -9,7 +9,7 @@ m and n are any numbers; k is a multiple of 128; inputs are finite.
 
 Hopper's tensor cores add fp8 products with about 14 bits (arXiv 2412.19437, section 3.3.2; 2511.10909 has them bit
 by bit), so kernels add the products of 128 of k there and promote their sum to float32. The bound has room for
-that, and not for sums of the whole k with 14 bits: `extra` says how far a block's additions may be off.
+that, and not for sums of the whole k with 14 bits: `extra` follows each instruction of a block.
 """
 
 import torch
@@ -20,11 +20,17 @@ from warpsmith.lab import peer_libraries
 
 BLOCK = 128
 
-RANDOM_STEPS = 8
-"""Units of 2^-13 of a block's partial sums by which its 132 additions may be off, where errors have both signs."""
+INSTRUCTION = 32
+"""Columns of k that an instruction multiplies and adds up."""
 
-TRUNCATED_STEPS = 32
-"""The same as a share of the result, where all terms have one sign and each is truncated: half a unit a term."""
+UNIT = 2.0**-13
+"""Where an instruction truncates its terms and its result, as a share of the largest of them."""
+
+FLUCTUATION = 9.0
+"""Units that losses of both signs, of 32 products and a sum, may add up to beyond their mean."""
+
+DRIFT = 1.5
+"""The same for each product that has no partner of the other sign."""
 
 
 def at(m: int, n: int, k: int, set: str = "representative") -> Workload:
@@ -109,19 +115,24 @@ def magnitude(a: torch.Tensor, a_scales: torch.Tensor, b: torch.Tensor, b_scales
 def extra(a: torch.Tensor, a_scales: torch.Tensor, b: torch.Tensor, b_scales: torch.Tensor) -> torch.Tensor:
     """What tensor cores lose when they add 128 products with 14 bits, in roundoffs of `magnitude`.
 
-    An addition truncates its terms at 2^-13 of the largest: of a product, or of the block's sum so far. Root mean
-    squares of both stand for it. Blocks' errors are independent, but for the share of truncation in each sum.
+    An instruction truncates its products, the block's sum so far and the new one at a unit below the largest, for
+    which the root of their squares stands. What is truncated has the sign of its term. So losses fluctuate where terms
+    have both signs, independently from one instruction to the next, and add up over all of k where they have one.
     """
     left, right = _scaled(a, a_scales, b, b_scales)
     size = left.new_zeros(len(a), len(b))
-    squares, total = torch.zeros_like(size), torch.zeros_like(size)
+    squares, drift = torch.zeros_like(size), torch.zeros_like(size)
     for some, other in zip(left.split(BLOCK, 1), right.split(BLOCK, 1), strict=True):
-        part = some @ other.t()
-        total += part
-        size += some.abs() @ other.abs().t()
-        squares += part.square() + some.square() @ other.square().t()
-    lost = RANDOM_STEPS * squares.sqrt() + TRUNCATED_STEPS * total.abs()
-    return lost * 2.0 ** (24 - 13) / size.clamp(min=torch.finfo(torch.float32).tiny)
+        total = torch.zeros_like(size)
+        for x, y in zip(some.split(INSTRUCTION, 1), other.split(INSTRUCTION, 1), strict=True):
+            before, total = total, total + x @ y.t()
+            unit = (x.square() @ y.square().t() + before.square() + total.square()).sqrt()
+            signs = x.sign() @ y.sign().t()
+            drift += unit * (signs + before.sign() + total.sign())
+            squares += (unit * (FLUCTUATION + DRIFT * signs.abs())).square()
+            size += x.abs() @ y.abs().t()
+    lost = UNIT * (squares.sqrt() + drift.abs())
+    return lost * 2.0**24 / size.clamp(min=torch.finfo(torch.float32).tiny)
 
 
 # Peers ----------------------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ def at(m, n, k):
     return FILE.definition.workloads[0].model_copy(update={"axes": {"m": m, "n": n, "groups": k // 128}})
 
 
+SHORT = at(8, 16, 128)
 PLAIN = at(5, 131, 512)
 LONG = at(3, 16, 16384)
 
@@ -85,9 +86,10 @@ def graded(run, workload, distribution=None, **settings):
 
 
 @pytest.mark.parametrize(
-    "distribution", [None, "shifted", "constant", "sorted", "heavy_end", "near_tie", "sparse"]
+    "distribution",
+    [None, "shifted", "constant", "sorted", "heavy_end", "near_tie", "sparse", "runs", "repeated", "periodic"],
 )
-@pytest.mark.parametrize("workload", [PLAIN, LONG], ids=["plain", "long"])
+@pytest.mark.parametrize("workload", [SHORT, PLAIN, LONG], ids=["short", "plain", "long"])
 def test_sums_that_are_promoted_pass(workload, distribution):
     for product in (tensor_core, exact):
         grade = graded(promoted, workload, distribution, product=product)
@@ -252,7 +254,7 @@ def test_kernels_multiply_fp8_on_tensor_cores_without_spilling(path, asked, tmp_
         assert report.shared_bytes > 90 * 1024, "too little is under way"
 
 
-CUDA = FOLDER / "drafts" / "cuda" / "01_warps.py"
+CUDA = FOLDER / "cuda" / "v1.py"
 CLUSTERS = (132, 66, 30, 15)
 """Clusters of one, two, four and eight blocks that an H200 holds at a time."""
 

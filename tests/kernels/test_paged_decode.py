@@ -1,5 +1,5 @@
 """Decode over pages: the bound passes weights in 16 bits and refuses less; FlashAttention gets the same call; the
-kernel is right and compiles."""
+kernels are right where that shows without a GPU, and compile."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from warpsmith.lab import peer_libraries
 from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator import definition_file, peers
 from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.languages.cuda import compile as cuda_compile
 from warpsmith.languages.shared.python_file import execute_file
 from warpsmith.languages.triton import compile as triton_compile
 
@@ -23,6 +24,7 @@ FILE = definition_file.load_definition(FOLDER / "definition.py")
 SHARED = FILE.definition.find_workload("2x16x2x8x128-7x32-bf16-ragged")
 SMALL = FILE.definition.find_workload("2x3x2x5x128-9x16-bf16-ragged")
 KERNEL = FOLDER / "drafts" / "triton" / "01_pages.py"
+CUDA = FOLDER / "cuda" / "v1.py"
 
 
 FORWARD = (
@@ -139,3 +141,33 @@ def test_the_kernel_does_not_spill(tmp_path, monkeypatch, capsys):
         assert report.spill_bytes == 0, report.kernel
         if report.kernel == "attend_kernel":
             assert int(re.search(r"HGMMA x(\d+)", "; ".join(report.notes))[1]) >= 8
+
+
+@pytest.mark.parametrize(
+    ("heads", "cut"),
+    [(8, (128, 8)), (1, (132, 1)), (64, (128, 64)), (67, (132, 1)), (132, (132, 132)), (200, (132, 1))],
+    ids=str,
+)
+def test_blocks_have_a_line_for_each_head_where_few_are_idle(heads, cut):
+    assert execute_file(CUDA).cut_lines(132, heads) == cut
+
+
+def test_a_block_fits_into_shared_memory():
+    barriers = 2 * 8 * 8
+    for many in (False, True):
+        assert execute_file(CUDA).shared_bytes(many) + barriers <= 227 * 1024
+
+
+def test_cuda_multiplies_on_tensor_cores_without_spilling(tmp_path, capsys):
+    asked = [one.name for one in FILE.definition.select("representative")]
+    request = {"source": str(CUDA), "definition": FILE.definition.model_dump(mode="json"), "arch": "sm_90a"}
+    (tmp_path / "request.json").write_text(json.dumps({**request, "workloads": asked}))
+    assert cuda_compile.main(tmp_path) == 0, capsys.readouterr().out
+    reports = [Resources.model_validate(one) for one in json.loads((tmp_path / "resources.json").read_text())]
+    assert {report.kernel for report in reports} == {"attend", "join_parts"}
+    for report in reports:
+        notes = "; ".join(report.notes)
+        assert report.spill_bytes == 0, report.kernel
+        assert "will not launch" not in notes
+        if report.kernel == "attend":
+            assert int(re.search(r"HGMMA x(\d+)", notes)[1]) == 16, "serialized ones would be more"
