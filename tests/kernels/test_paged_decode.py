@@ -25,6 +25,7 @@ SHARED = FILE.definition.find_workload("2x16x2x8x128-7x32-bf16-ragged")
 SMALL = FILE.definition.find_workload("2x3x2x5x128-9x16-bf16-ragged")
 KERNEL = FOLDER / "drafts" / "triton" / "01_pages.py"
 CUDA = FOLDER / "cuda" / "v1.py"
+TURNS = FOLDER / "drafts" / "cuda" / "02_turns.py"
 
 
 FORWARD = (
@@ -158,16 +159,20 @@ def test_a_block_fits_into_shared_memory():
         assert execute_file(CUDA).shared_bytes(many) + barriers <= 227 * 1024
 
 
-def test_cuda_multiplies_on_tensor_cores_without_spilling(tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("path", "products", "spilled"),
+    [(CUDA, {16}, 0), (TURNS, {16, 32}, 32)],  # the draft's by the warps that copy, once a head
+    ids=["v1", "02_turns"],
+)
+def test_cuda_multiplies_on_tensor_cores_without_spilling_there(path, products, spilled, tmp_path, capsys):
     asked = [one.name for one in FILE.definition.select("representative")]
-    request = {"source": str(CUDA), "definition": FILE.definition.model_dump(mode="json"), "arch": "sm_90a"}
+    request = {"source": str(path), "definition": FILE.definition.model_dump(mode="json"), "arch": "sm_90a"}
     (tmp_path / "request.json").write_text(json.dumps({**request, "workloads": asked}))
     assert cuda_compile.main(tmp_path) == 0, capsys.readouterr().out
     reports = [Resources.model_validate(one) for one in json.loads((tmp_path / "resources.json").read_text())]
     assert {report.kernel for report in reports} == {"attend", "join_parts"}
     for report in reports:
-        notes = "; ".join(report.notes)
-        assert report.spill_bytes == 0, report.kernel
-        assert "will not launch" not in notes
-        if report.kernel == "attend":
-            assert int(re.search(r"HGMMA x(\d+)", notes)[1]) == 16, "serialized ones would be more"
+        assert report.spill_bytes <= spilled, report.kernel
+        assert "will not launch" not in "; ".join(report.notes)
+    notes = ["; ".join(report.notes) for report in reports if report.kernel == "attend"]
+    assert {int(re.search(r"HGMMA x(\d+)", each)[1]) for each in notes} == products
