@@ -1,5 +1,7 @@
 """Overviews over campaigns."""
 
+import pytest
+
 from warpsmith.reporting import overview
 
 
@@ -100,3 +102,14 @@ def test_torch_compile_against_another_version_is_told(make):
     page = overview.devlog_page([overview.CampaignRow(make.manifest(), [make.record(1, judged)], race=race)])
     ((_, row),) = make.tables(page)
     assert row[4:6] == ["1.30x [1.26, 1.34] (triton/v3)", "1.20x [1.16, 1.24] vllm (triton/v3)"]
+
+
+@pytest.mark.parametrize(("missed", "speedup"), [([], 3.0), (["128x64"], 2.0)], ids=["whole", "in part"])
+def test_a_race_counts_for_a_side_where_it_raced_all_workloads(make, missed, speedup):
+    results = [make.passed(reference=2), *({**make.passed(reference=2), "workload": name} for name in missed)]
+    judged = make.evaluation(results=results, aggregates=[make.aggregate("reference", 2)])
+    record = make.record(1, judged)
+    race = make.race(record.snapshot_sha256, reference=3, vllm=1.2)
+    row = overview.CampaignRow(make.manifest(), [record], race=race)
+    assert row.aggregate("reference").speedup == speedup
+    assert row.aggregate("vllm").speedup == 1.2

@@ -133,11 +133,16 @@ class CampaignRow:
 
     @property
     def _means(self) -> dict[str, Aggregate]:
-        """Means by side: those of the last race if it was of the best version, else those of the evaluation."""
-        means = {mean.against: mean for mean in self._evaluation.aggregates} if self._evaluation else {}
-        if self.race and self.best and self.race.provenance.solution_sha256 == self.best.snapshot_sha256:
-            means |= self._race_means
-        return means
+        """Means by side: those of the evaluation and of the last race, if it was of the best version.
+
+        Of a side that both have, the race's counts if it raced every workload that the evaluation timed.
+        """
+        evaluation, raced = self._evaluation, self.race
+        means = {mean.against: mean for mean in evaluation.aggregates} if evaluation else {}
+        if not (raced and self.best and raced.provenance.solution_sha256 == self.best.snapshot_sha256):
+            return means
+        is_whole = evaluation is None or evaluation.timed.keys() <= {result.workload for result in raced.results}
+        return means | self._race_means if is_whole else self._race_means | means
 
     @property
     def _race_means(self) -> dict[str, Aggregate]:
