@@ -8,6 +8,7 @@ and zeros of both signs are equal, as in `torch.topk`, which leaves the order of
 than a row, all of the row comes back, sorted.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -22,6 +23,7 @@ def at(rows: int, cols: int, kept: int, dtype: str = "float32", set: str = "repr
         name=f"{rows}x{cols}-{kept}-{short}",
         axes={"rows": rows, "cols": cols, "kept": kept},
         dtype=dtype,
+        distribution="mixed" if set == "odd" else "normal",
         scalars={"k": kept},
         set=set,
     )
@@ -40,6 +42,7 @@ definition = Definition(
         "values": TensorSpec(shape=("rows", "kept")),
         "indices": TensorSpec(shape=("rows", "kept"), dtype="int64"),
     },
+    drawn_along="rows",
     deterministic=True,
     flops="rows * cols",
     constraints=("kept <= cols",),
@@ -64,6 +67,35 @@ definition = Definition(
         at(2, 9000, 1500, "float16", "odd"),
     ),
 )
+
+
+def inputs(workload: Workload, generator: torch.Generator, device: str) -> dict[str, torch.Tensor]:
+    """Rows of normal numbers; where they are mixed, each has what a choice may stumble over.
+
+    They are drawn here because k is the size of the results: no other number fits them.
+    """
+    rows, cols = workload.axes["rows"], workload.axes["cols"]
+    x = torch.randn(rows, cols, generator=generator, device=device)
+    if workload.distribution == "mixed":
+        chosen = torch.randint(len(_KINDS), (rows,), generator=generator, device=device)
+        chance = torch.rand(rows, cols, generator=generator, device=device)
+        for number, change in enumerate(_KINDS):
+            of_kind = chosen == number
+            x[of_kind] = change(x[of_kind], chance[of_kind])
+    return {"x": x.to(getattr(torch, workload.dtype))}
+
+
+_KINDS: tuple[Callable[[torch.Tensor, torch.Tensor], torch.Tensor], ...] = (
+    lambda x, _: x,
+    lambda x, _: x.round(),  # many equal ones, zeros of both signs among them
+    lambda x, _: x[:, :1].expand_as(x),
+    lambda x, _: x.sort().values,
+    lambda x, _: x.sort(descending=True).values,
+    lambda x, _: x * 2.0**-140,  # subnormal in float32, zero elsewhere
+    lambda x, chance: x.masked_fill(chance < 0.9, -torch.inf),
+    lambda x, chance: x.masked_fill(chance < 0.01, torch.inf).masked_fill(chance > 0.99, torch.nan),
+)
+"""Functions of rows of normal numbers and of as many numbers from 0 to 1."""
 
 
 def reference(x: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
