@@ -3,14 +3,13 @@ the draft is right with and without a maximum, and compiles."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 import torch
+from compiled import compile_reports
 from kernel_copies import copy_with
 
-from warpsmith.core.evaluation import Resources
 from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator import definition_file, peers
 from warpsmith.lab.operator.inputs import Inputs
@@ -156,15 +155,12 @@ def test_the_draft_is_right_in_the_interpreter(constants, dtype, interpret, tmp_
 
 @pytest.mark.parametrize("constants", [{}, {"ROWS": 64, "WARPS": 4, "STAGES": 2}], ids=str)
 def test_the_draft_compiles_without_spills_and_runs_special_functions_under_products(
-    constants, tmp_path, monkeypatch, capsys
+    constants, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
     asked = ["1x2048x8x4-bf16-cap30", "4x4096x8x8-bf16-cap50"]
     source = copy_with(tmp_path, DRAFT, **constants)
-    request = {"source": str(source), "definition": FILE.definition.model_dump(mode="json"), "arch": "sm_90a"}
-    (tmp_path / "request.json").write_text(json.dumps({**request, "workloads": asked}))
-    assert triton_compile.main(tmp_path) == 0, capsys.readouterr().out
-    reports = [Resources.model_validate(each) for each in json.loads((tmp_path / "resources.json").read_text())]
+    reports = compile_reports(triton_compile.main, source, FILE.definition, asked, tmp_path)
     assert len(reports) == 2
     for report in reports:
         notes = "; ".join(report.notes)

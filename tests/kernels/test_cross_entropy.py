@@ -3,16 +3,15 @@ an interpreter can tell, and compile without spilling."""
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 import torch
+from compiled import compile_reports
 from kernel_copies import copy_with
 
-from warpsmith.core.evaluation import Resources
 from warpsmith.lab.grading import correctness, near
 from warpsmith.lab.operator import definition_file, peers
 from warpsmith.lab.operator.inputs import Inputs
@@ -185,14 +184,11 @@ def test_versions_are_right_where_the_interpreter_can_tell(name, constants, inte
 
 
 @pytest.mark.parametrize("path", KERNELS, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_kernels_compile_without_spilling(path, tmp_path, monkeypatch, capsys):
+def test_kernels_compile_without_spilling(path, tmp_path, monkeypatch):
     main = {"cuda": cuda_compile.main, "triton": triton_compile.main}[path.parent.name]
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
     asked = ["8192x131072-bf16", "16384x32768-bf16"]
-    request = {"source": str(path), "definition": FILE.definition.model_dump(mode="json"), "arch": "sm_90a"}
-    (tmp_path / "request.json").write_text(json.dumps({**request, "workloads": asked}))
-    assert main(tmp_path) == 0, capsys.readouterr().out
-    reports = list(map(Resources.model_validate, json.loads((tmp_path / "resources.json").read_text())))
+    reports = compile_reports(main, path, FILE.definition, asked, tmp_path)
     assert [report.spill_bytes for report in reports] == [0] * len(reports)
     notes = "; ".join(note for report in reports for note in report.notes)
     assert "will not launch" not in notes

@@ -3,13 +3,13 @@ compiles."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 import torch
+from compiled import compile_reports
 
-from warpsmith.core.evaluation import Resources, Status
+from warpsmith.core.evaluation import Status
 from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.inputs import Inputs
@@ -76,12 +76,9 @@ def test_the_version_is_right_in_the_interpreter(interpret):
     assert {verdict[2] for verdict in result["graded"]} == {"PASSED"}
 
 
-def test_the_version_compiles_without_spilling(tmp_path, monkeypatch, capsys):
+def test_the_version_compiles_without_spilling(tmp_path, monkeypatch):
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
     workloads = ["8x16x1x1024x64-bf16", "32x8x8x4096x128-bf16"]
-    request = {"source": str(VERSION), "definition": FILE.definition.model_dump(mode="json"), "arch": "sm_90a"}
-    (tmp_path / "request.json").write_text(json.dumps({**request, "workloads": workloads}))
-    assert triton_compile.main(tmp_path) == 0, capsys.readouterr().out
-    kernels = [Resources.model_validate(each) for each in json.loads((tmp_path / "resources.json").read_text())]
+    kernels = compile_reports(triton_compile.main, VERSION, FILE.definition, workloads, tmp_path)
     assert {kernel.kernel for kernel in kernels} >= {"single_kernel", "grouped_kernel", "join_kernel"}
     assert {kernel.spill_bytes for kernel in kernels} == {0}

@@ -3,7 +3,6 @@ promoted; peers get the same numbers; the kernels are right and compile."""
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from pathlib import Path
@@ -11,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from compiled import compile_reports
 
-from warpsmith.core.evaluation import Resources
 from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator import definition_file, peers
 from warpsmith.lab.operator.inputs import Inputs
@@ -238,12 +237,9 @@ def test_waves_of_tiles_are_full(path):
     [(KERNELS[0], ["4096x2112x7168-bf16"]), (KERNELS[1], ["64x2112x7168-bf16", "128x4096x7168-bf16"])],
     ids=[path.stem for path in KERNELS],
 )
-def test_kernels_multiply_fp8_on_tensor_cores_without_spilling(path, asked, tmp_path, monkeypatch, capsys):
+def test_kernels_multiply_fp8_on_tensor_cores_without_spilling(path, asked, tmp_path, monkeypatch):
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
-    request = {"source": str(path), "definition": FILE.definition.model_dump(mode="json"), "arch": "sm_90a"}
-    (tmp_path / "request.json").write_text(json.dumps({**request, "workloads": asked}))
-    assert triton_compile.main(tmp_path) == 0, capsys.readouterr().out
-    reports = [Resources.model_validate(one) for one in json.loads((tmp_path / "resources.json").read_text())]
+    reports = compile_reports(triton_compile.main, path, FILE.definition, asked, tmp_path)
     assert len(reports) == len(asked)
     for report in reports:
         notes = "; ".join(report.notes)
@@ -270,12 +266,9 @@ def test_few_tokens_leave_no_row_of_weights_out(workload):
         assert -(-n // rows) * parts > 0.8 * MULTIPROCESSORS
 
 
-def test_cuda_promotes_on_tensor_cores_without_spilling(tmp_path, capsys):
+def test_cuda_promotes_on_tensor_cores_without_spilling(tmp_path):
     asked = [f"{m}x{n}x7168-bf16" for m, n in ((16, 4096), (64, 2112), (128, 4096), (4096, 2112))]
-    request = {"source": str(CUDA), "definition": FILE.definition.model_dump(mode="json"), "arch": "sm_90a"}
-    (tmp_path / "request.json").write_text(json.dumps({**request, "workloads": asked}))
-    assert cuda_compile.main(tmp_path) == 0, capsys.readouterr().out
-    reports = [Resources.model_validate(one) for one in json.loads((tmp_path / "resources.json").read_text())]
+    reports = compile_reports(cuda_compile.main, CUDA, FILE.definition, asked, tmp_path)
     assert len(reports) == len(asked)
     for report in reports:
         notes = "; ".join(report.notes)

@@ -4,7 +4,6 @@ gets its layout, and the draft is right and compiles."""
 from __future__ import annotations
 
 import ctypes
-import json
 import re
 import shutil
 import subprocess
@@ -14,8 +13,8 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from compiled import compile_reports
 
-from warpsmith.core.evaluation import Resources
 from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator import definition_file, peers
 from warpsmith.lab.operator.inputs import Inputs
@@ -138,13 +137,10 @@ def test_a_tile_is_as_wide_as_waves_are_full():
     assert [width_of(blocks, n, MULTIPROCESSORS) for blocks, n in sizes] == [192, 192, 128]
 
 
-def test_the_draft_compiles_for_tensor_cores_without_spills(tmp_path, monkeypatch, capsys):
+def test_the_draft_compiles_for_tensor_cores_without_spills(tmp_path, monkeypatch):
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
     asked = ["640-of-256-in-256x512x7168-bf16-zipf", "256-of-4-in-4x4096x7168-bf16-equal"]
-    request = {"source": str(DRAFT), "definition": FILE.definition.model_dump(mode="json"), "arch": "sm_90a"}
-    (tmp_path / "request.json").write_text(json.dumps({**request, "workloads": asked}))
-    assert triton_compile.main(tmp_path) == 0, capsys.readouterr().out
-    reports = [Resources.model_validate(one) for one in json.loads((tmp_path / "resources.json").read_text())]
+    reports = compile_reports(triton_compile.main, DRAFT, FILE.definition, asked, tmp_path)
     assert len(reports) == 2
     for report in reports:
         notes = "; ".join(report.notes)
@@ -210,12 +206,9 @@ def test_a_row_belongs_to_the_expert_that_ends_behind_it(device_functions):
     assert experts == [1, 2, 2, 5]
 
 
-def test_the_warps_compile_for_tensor_cores_without_spills(tmp_path, capsys):
+def test_the_warps_compile_for_tensor_cores_without_spills(tmp_path):
     asked = ["640-of-256-in-256x512x7168-bf16-zipf", "256-of-4-in-4x4096x7168-bf16-equal"]
-    request = {"source": str(WARPS), "definition": FILE.definition.model_dump(mode="json"), "arch": "sm_90a"}
-    (tmp_path / "request.json").write_text(json.dumps({**request, "workloads": asked}))
-    assert cuda_compile.main(tmp_path) == 0, capsys.readouterr().out
-    reports = [Resources.model_validate(one) for one in json.loads((tmp_path / "resources.json").read_text())]
+    reports = compile_reports(cuda_compile.main, WARPS, FILE.definition, asked, tmp_path)
     assert len(reports) == 2
     for report in reports:
         notes = "; ".join(report.notes)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 import pytest
 import torch
+from compiled import compile_reports
 from kernel_copies import copy_with
 
-from warpsmith.core.evaluation import Resources
 from warpsmith.lab import peer_libraries
 from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator import definition_file, peers
@@ -148,16 +147,11 @@ def loop_of(sass: str) -> str:
     return sass[sass.index("HGMMA") : sass.rindex("HGMMA")]
 
 
-def test_the_version_shares_a_tile_and_does_not_spill_in_its_loop(tmp_path, monkeypatch, capsys):
+def test_the_version_shares_a_tile_and_does_not_spill_in_its_loop(tmp_path, monkeypatch):
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
     asked = ["32x1x16x4096-bf16", "32x16x16x4096-bf16"]
-    request = {"source": str(VERSION), "definition": FILE.definition.model_dump(mode="json"), "arch": "sm_90a"}
-    (tmp_path / "request.json").write_text(json.dumps({**request, "workloads": asked}))
-    assert triton_compile.main(tmp_path) == 0, capsys.readouterr().out
-    reports = {
-        each["kernel"]: Resources.model_validate(each)
-        for each in json.loads((tmp_path / "resources.json").read_text())
-    }
+    compiled = compile_reports(triton_compile.main, VERSION, FILE.definition, asked, tmp_path)
+    reports = {each.kernel: each for each in compiled}
     assert reports.keys() == {"narrow_kernel", "wide_kernel", "join_kernel"}
     for name in ("narrow_kernel", "wide_kernel"):
         notes = "; ".join(reports[name].notes)
@@ -178,13 +172,10 @@ def test_one_wave_takes_all_parts():
 
 
 @pytest.mark.parametrize("pairs", [0, 1])
-def test_groups_multiply_without_waiting_for_each_product(pairs, tmp_path, monkeypatch, capsys):
+def test_groups_multiply_without_waiting_for_each_product(pairs, tmp_path, monkeypatch):
     asked = ["32x16x16x4096-bf16", "2x2x5x100-fp16-ragged"]
     source = copy_with(tmp_path, GROUPS, PAIRS=pairs)
-    request = {"source": str(source), "definition": FILE.definition.model_dump(mode="json"), "arch": "sm_90a"}
-    (tmp_path / "request.json").write_text(json.dumps({**request, "workloads": asked}))
-    assert cuda_compile.main(tmp_path) == 0, capsys.readouterr().out
-    reports = list(map(Resources.model_validate, json.loads((tmp_path / "resources.json").read_text())))
+    reports = compile_reports(cuda_compile.main, source, FILE.definition, asked, tmp_path)
     assert {report.spill_bytes for report in reports} == {0}
     assert sum("cluster 2" in note for report in reports for note in report.notes) == pairs
     assert not any("will not launch" in note for report in reports for note in report.notes)

@@ -3,14 +3,13 @@ kernels are right where that shows without a GPU, and compile."""
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 import pytest
 import torch
+from compiled import compile_reports
 
-from warpsmith.core.evaluation import Resources
 from warpsmith.lab import peer_libraries
 from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator import definition_file, peers
@@ -130,13 +129,10 @@ def test_few_or_long_sequences_are_split(sizes, parts):
     assert execute_file(KERNEL).splits_of(*sizes) == parts
 
 
-def test_the_kernel_does_not_spill(tmp_path, monkeypatch, capsys):
+def test_the_kernel_does_not_spill(tmp_path, monkeypatch):
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
     asked = [one.name for one in FILE.definition.select("representative")]
-    request = {"source": str(KERNEL), "definition": FILE.definition.model_dump(mode="json"), "arch": "sm_90a"}
-    (tmp_path / "request.json").write_text(json.dumps({**request, "workloads": asked}))
-    assert triton_compile.main(tmp_path) == 0, capsys.readouterr().out
-    reports = [Resources.model_validate(one) for one in json.loads((tmp_path / "resources.json").read_text())]
+    reports = compile_reports(triton_compile.main, KERNEL, FILE.definition, asked, tmp_path)
     assert {report.kernel for report in reports} == {"attend_kernel", "join_kernel"}
     for report in reports:
         assert report.spill_bytes == 0, report.kernel
@@ -164,12 +160,9 @@ def test_a_block_fits_into_shared_memory():
     [(CUDA, {16}, 0), (TURNS, {16, 32}, 32)],  # the draft's by the warps that copy, once a head
     ids=["v1", "02_turns"],
 )
-def test_cuda_multiplies_on_tensor_cores_without_spilling_there(path, products, spilled, tmp_path, capsys):
+def test_cuda_multiplies_on_tensor_cores_without_spilling_there(path, products, spilled, tmp_path):
     asked = [one.name for one in FILE.definition.select("representative")]
-    request = {"source": str(path), "definition": FILE.definition.model_dump(mode="json"), "arch": "sm_90a"}
-    (tmp_path / "request.json").write_text(json.dumps({**request, "workloads": asked}))
-    assert cuda_compile.main(tmp_path) == 0, capsys.readouterr().out
-    reports = [Resources.model_validate(one) for one in json.loads((tmp_path / "resources.json").read_text())]
+    reports = compile_reports(cuda_compile.main, path, FILE.definition, asked, tmp_path)
     assert {report.kernel for report in reports} == {"attend", "join_parts"}
     for report in reports:
         assert report.spill_bytes <= spilled, report.kernel

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 import torch
+from compiled import compile_reports
 from kernel_copies import copy_with
 
-from warpsmith.core.evaluation import Resources
 from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.inputs import Inputs
@@ -121,13 +120,10 @@ def leave_values(definition: Path, kind: int) -> None:
 
 
 @pytest.mark.parametrize("path", DRAFTS, ids=lambda path: path.stem)
-def test_drafts_compile_without_spilling(path, tmp_path, monkeypatch, capsys):
+def test_drafts_compile_without_spilling(path, tmp_path, monkeypatch):
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
     asked = ["16777216-in-65536-fp32-zipf"]
-    request = {"source": str(path), "definition": FILE.definition.model_dump(mode="json"), "arch": "sm_90a"}
-    (tmp_path / "request.json").write_text(json.dumps({**request, "workloads": asked}))
-    assert triton_compile.main(tmp_path) == 0, capsys.readouterr().out
-    reports = list(map(Resources.model_validate, json.loads((tmp_path / "resources.json").read_text())))
+    reports = compile_reports(triton_compile.main, path, FILE.definition, asked, tmp_path)
     assert [report.spill_bytes for report in reports] == [0] * len(reports)
     if path.stem == "02_tiles":
         assert all("LDG.E.128" in note for report in reports for note in report.notes[:1]), "16 bytes a load"

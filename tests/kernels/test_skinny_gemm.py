@@ -3,14 +3,13 @@ compile for tensor cores."""
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 import pytest
 import torch
+from compiled import compile_reports
 
-from warpsmith.core.evaluation import Resources
 from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.inputs import Inputs
@@ -168,14 +167,11 @@ NVIDIAS = [path for path in KERNELS if path.parent.name in ("cuda", "triton")]
 
 
 @pytest.mark.parametrize("path", NVIDIAS, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_kernels_multiply_on_tensor_cores_without_spilling(path, tmp_path, monkeypatch, capsys):
+def test_kernels_multiply_on_tensor_cores_without_spilling(path, tmp_path, monkeypatch):
     main = {"cuda": cuda_compile.main, "triton": triton_compile.main}[path.parent.name]
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
     asked = ["16x18432x7168-bf16", "16x2112x7168-bf16"]
-    request = {"source": str(path), "definition": FILE.definition.model_dump(mode="json"), "arch": "sm_90a"}
-    (tmp_path / "request.json").write_text(json.dumps({**request, "workloads": asked}))
-    assert main(tmp_path) == 0, capsys.readouterr().out
-    reports = map(Resources.model_validate, json.loads((tmp_path / "resources.json").read_text()))
+    reports = compile_reports(main, path, FILE.definition, asked, tmp_path)
     for report in reports:
         notes = "; ".join(report.notes)
         assert report.spill_bytes == 0, report.kernel

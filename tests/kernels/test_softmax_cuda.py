@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 import pytest
 import torch
+from compiled import compile_reports
 
-from warpsmith.core.evaluation import Resources
 from warpsmith.lab.operator import definition_file
 from warpsmith.languages.cuda import compile as cuda_compile
 from warpsmith.languages.shared.python_file import execute_file
@@ -64,13 +63,10 @@ def test_a_grid_counts_clusters(rows, cols, size, monkeypatch):
     assert registers["grid"] == rows
 
 
-def test_rows_in_registers_leave_room_for_four_blocks_and_exchange_without_a_fence(tmp_path, capsys):
+def test_rows_in_registers_leave_room_for_four_blocks_and_exchange_without_a_fence(tmp_path):
     file = definition_file.load_definition(FOLDER / "definition.py")
-    request = {"source": str(REGISTERS), "definition": file.definition.model_dump(mode="json"), "arch": "sm_90a"}
     asked = ["2048x32768-bf16", "512x131072-bf16", "512x131072-fp32", "8192x8192-bf16", "7x1023-bf16"]
-    (tmp_path / "request.json").write_text(json.dumps({**request, "workloads": asked}))
-    assert cuda_compile.main(tmp_path) == 0, capsys.readouterr().out
-    reports = [Resources.model_validate(each) for each in json.loads((tmp_path / "resources.json").read_text())]
+    reports = compile_reports(cuda_compile.main, REGISTERS, file.definition, asked, tmp_path)
     assert {report.spill_bytes for report in reports} == {0}
     assert {report.registers <= 64 for report in reports} == {True}
     notes = "; ".join(note for report in reports for note in report.notes)
@@ -82,13 +78,10 @@ def test_rows_in_registers_leave_room_for_four_blocks_and_exchange_without_a_fen
     assert all("STAS" in text and "MEMBAR" not in text for text in clusters)
 
 
-def test_it_compiles_without_spills_and_reads_rows_by_bulk_copies(tmp_path, capsys):
+def test_it_compiles_without_spills_and_reads_rows_by_bulk_copies(tmp_path):
     file = definition_file.load_definition(FOLDER / "definition.py")
-    request = {"source": str(DRAFT), "definition": file.definition.model_dump(mode="json"), "arch": "sm_90a"}
     asked = ["65536x1024-bf16", "8192x8192-bf16", "512x131072-bf16", "512x131072-fp32", "7x1023-bf16"]
-    (tmp_path / "request.json").write_text(json.dumps({**request, "workloads": asked}))
-    assert cuda_compile.main(tmp_path) == 0, capsys.readouterr().out
-    reports = [Resources.model_validate(each) for each in json.loads((tmp_path / "resources.json").read_text())]
+    reports = compile_reports(cuda_compile.main, DRAFT, file.definition, asked, tmp_path)
     assert {re.match(r"\w+", report.kernel)[0] for report in reports} == {"warp_rows", "ring", "plain"}
     for report in reports:
         notes = "; ".join(report.notes)

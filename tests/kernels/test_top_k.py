@@ -3,14 +3,13 @@ interpreter can tell, and compiles."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 import torch
+from compiled import compile_reports
 from kernel_copies import copy_with
 
-from warpsmith.core.evaluation import Resources
 from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator import definition_file, peers
 from warpsmith.languages.shared.python_file import execute_file
@@ -96,13 +95,10 @@ def test_there_are_enough_groups(cols):
         assert kept <= cols // group_of(cols, kept)
 
 
-def test_the_draft_does_not_spill(tmp_path, monkeypatch, capsys):
+def test_the_draft_does_not_spill(tmp_path, monkeypatch):
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
     asked = ["4096x4096-64-fp32", "64x1048576-64-bf16"]
-    request = {"source": str(DRAFT), "definition": FILE.definition.model_dump(mode="json"), "arch": "sm_90a"}
-    (tmp_path / "request.json").write_text(json.dumps({**request, "workloads": asked}))
-    assert triton_compile.main(tmp_path) == 0, capsys.readouterr().out
-    reports = [Resources.model_validate(one) for one in json.loads((tmp_path / "resources.json").read_text())]
+    reports = compile_reports(triton_compile.main, DRAFT, FILE.definition, asked, tmp_path)
     assert {report.kernel for report in reports} == {
         "short_kernel", "group_kernel", "winner_kernel", "chosen_kernel"
     }  # fmt: skip
