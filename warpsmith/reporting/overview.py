@@ -138,10 +138,12 @@ class CampaignRow:
         Of a side that both have, the race's counts if it raced every workload that the evaluation timed.
         """
         evaluation, raced = self._evaluation, self.race
-        means = {mean.against: mean for mean in evaluation.aggregates} if evaluation else {}
-        if not (raced and self.best and raced.provenance.solution_sha256 == self.best.snapshot_sha256):
+        if evaluation is None or self.best is None:
+            return {}
+        means = {mean.against: mean for mean in evaluation.aggregates}
+        if raced is None or raced.provenance.solution_sha256 != self.best.snapshot_sha256:
             return means
-        is_whole = evaluation is None or evaluation.timed.keys() <= {result.workload for result in raced.results}
+        is_whole = evaluation.timed.keys() <= {result.workload for result in raced.results}
         return means | self._race_means if is_whole else self._race_means | means
 
     @property
