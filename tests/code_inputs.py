@@ -192,6 +192,7 @@ def _read_part(tree: ast.AST, path: Path, lines: list[bytes], blanks_docstrings:
                 imports.update(path.parent.rglob("*.py") if "{__name__}" in ast.unparse(node) else ())
             elif isinstance(node.value, str):
                 imports |= named_modules(node.value)
+                imports |= _named_kits(node.value) if not path.is_relative_to(PACKAGE) else set()
                 runs_commands |= "warpsmith" in node.value and bool(_COMMAND.search(node.value))
         elif isinstance(node, ast.List | ast.Tuple | ast.Call):
             items = node.args if isinstance(node, ast.Call) else node.elts
@@ -217,11 +218,7 @@ def _blank_docstring(statement: ast.stmt, lines: list[bytes]) -> range:
 
 
 def named_modules(text: str) -> set[Path]:
-    """Return the modules that a string names; all of a package if it names that; a kit if it is its name."""
-    if len(text) < _LONGEST_NAME:
-        kit = module_paths().get(text.removesuffix(".py"))
-        if kit and kit.is_relative_to(TESTS) and not kit.name.startswith("test_"):
-            return {kit}
+    """Return the modules that a string names; all of a package if it names that."""
     if "warpsmith" not in text:
         return set()
     paths: set[Path] = set()
@@ -234,6 +231,12 @@ def named_modules(text: str) -> set[Path]:
         for name in re.findall(r"\w+", names):
             paths.update(_modules(f"{module}.{name}"))
     return paths
+
+
+def _named_kits(text: str) -> set[Path]:
+    """Return the kit of tests whose name a string is; the package has such words and means none."""
+    kit = module_paths().get(text.removesuffix(".py")) if len(text) < _LONGEST_NAME else None
+    return {kit} if kit and kit.is_relative_to(TESTS) and not kit.name.startswith("test_") else set()
 
 
 def _modules(name: str) -> Iterator[Path]:

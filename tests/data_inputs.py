@@ -19,14 +19,15 @@ ALWAYS = (ROOT / "constraints.txt", ROOT / "pyproject.toml")
 PROJECT = tuple(ROOT / name for name in ("kernels", "devlog", "docs/knowledge"))
 """Folders of this repository as a project."""
 _PACKAGE_READS = {
-    "warpsmith/lab/machine/hardware.py": ("docs/knowledge/hardware",),
-    "warpsmith/lab/machine/measurement_store.py": ("docs/knowledge/hardware",),
+    "warpsmith/lab/machine/hardware.py": ("docs/knowledge/hardware/*.md",),
+    "warpsmith/lab/machine/measurement_store.py": ("docs/knowledge/hardware/measured/cpu-*.json",),
     "warpsmith/execution/lab_copy.py": ("warpsmith", "docs/knowledge"),
     "warpsmith/lab/gate_tests/cases.py": (),  # tests name `CORPUS`
     "warpsmith/packages.py": (),
     "warpsmith/project.py": (),
 }
-"""What modules read of the files that ship; any other module that names them may read all of the project."""
+"""What modules read of the files that ship; any other module that names them may read all of the project. What
+was measured of a GPU is read on that machine alone, and no test on a GPU is recorded."""
 _HOSTS = (TESTS / "fork_host.py", TESTS / "program_host.py")
 """Kits that start what a test asks for, in the folder that it asks for."""
 _NO_COMMANDS = ("warpsmith/ledger/git.py",)
@@ -64,7 +65,7 @@ def data_inputs(path: Path) -> frozenset[Path]:
         if each.is_relative_to(TESTS):
             inputs.update(map(_widen, _paths(each)))
         elif name in _PACKAGE_READS:
-            inputs.update(ROOT / folder for folder in _PACKAGE_READS[name])
+            inputs.update(place for pattern in _PACKAGE_READS[name] for place in ROOT.glob(pattern))
         elif _reads_project(each):
             inputs.update(PROJECT)
     for folder in _BY_OPERATOR:

@@ -79,6 +79,12 @@ def test_imports_count_wherever_they_stand(source, text: str, expected: set[str]
     assert names(source(text).imports) == expected
 
 
+def test_no_word_of_the_package_names_a_kit() -> None:
+    host = code_inputs.PACKAGE / "lab" / "workers" / "worker_host.py"
+    assert '"compiled"' in host.read_text()
+    assert "tests/kernels/compiled.py" not in names(code_inputs.read_source(host).imports)
+
+
 def test_a_public_name_leads_to_its_module(source) -> None:
     assert "warpsmith/use/operator.py" in names(source("from warpsmith import best").imports)
     assert "warpsmith/use/operator.py" not in names(source("from warpsmith import Definition").imports)

@@ -77,7 +77,10 @@ def test_a_case_of_the_red_team_depends_on_its_operator_alone() -> None:
 
 
 def test_what_reads_pages_of_hardware_depends_on_them() -> None:
-    assert ROOT / "docs/knowledge/hardware" in data_inputs.data_inputs(TESTS / "lab" / "gate" / "test_judge.py")
+    read = data_inputs.data_inputs(TESTS / "lab" / "gate" / "test_judge.py")
+    pages = ROOT / "docs/knowledge/hardware"
+    assert {pages / "h200.md", next(pages.glob("measured/cpu-*"))} <= read
+    assert not read & {pages, pages / "measured", next(pages.glob("measured/h200-*"))}
     assert ROOT / "docs/knowledge" in data_inputs.data_inputs(
         TESTS / "program" / "analysis" / "test_prerequisites.py"
     )

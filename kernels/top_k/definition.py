@@ -8,7 +8,6 @@ and zeros of both signs are equal, as in `torch.topk`, which leaves the order of
 than a row, all of the row comes back, sorted.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -17,14 +16,15 @@ from warpsmith import Peer
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Workload
 
 
-def at(rows: int, cols: int, kept: int, dtype: str = "float32", set: str = "representative") -> Workload:
+def at(
+    rows: int, cols: int, k: int, dtype: str = "float32", set: str = "representative", distribution: str = "normal"
+) -> Workload:
     short = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}[dtype]
     return Workload(
-        name=f"{rows}x{cols}-{kept}-{short}",
-        axes={"rows": rows, "cols": cols, "kept": kept},
+        name=f"{rows}x{cols}-{k}-{short}",
+        axes={"rows": rows, "cols": cols, "k": k},
         dtype=dtype,
-        distribution="mixed" if set == "odd" else "normal",
-        scalars={"k": kept},
+        distribution=distribution,
         set=set,
     )
 
@@ -33,19 +33,18 @@ definition = Definition(
     name="top_k",
     description="the k largest elements of each row with their places, in falling order, equal ones by their places",
     op_type="sampling",
-    axes={"rows": "independent choices", "cols": "elements of a row", "kept": "elements that are chosen"},
+    axes={"rows": "independent choices", "cols": "elements of a row", "k": "elements that are chosen"},
     inputs={
         "x": TensorSpec(shape=("rows", "cols")),
-        "k": ScalarSpec(type="int", value=64, description="the axis `kept`"),
+        "k": ScalarSpec(type="int", value=64),
     },
     outputs={
-        "values": TensorSpec(shape=("rows", "kept")),
-        "indices": TensorSpec(shape=("rows", "kept"), dtype="int64"),
+        "values": TensorSpec(shape=("rows", "k")),
+        "indices": TensorSpec(shape=("rows", "k"), dtype="int64"),
     },
-    drawn_along="rows",
     deterministic=True,
     flops="rows * cols",
-    constraints=("kept <= cols",),
+    constraints=("k <= cols",),
     workloads=(
         at(4096, 4096, 64),
         at(128, 131072, 64),
@@ -60,42 +59,13 @@ definition = Definition(
         at(3, 1000, 7, set="odd"),
         at(5, 4097, 64, set="odd"),
         at(7, 1023, 1023, "bfloat16", "odd"),
-        at(129, 513, 2, "float16", "odd"),
+        at(129, 513, 2, "float16", "odd", "nonfinite"),
         at(2, 50257, 50, "bfloat16", "odd"),
-        at(3, 65537, 33, set="odd"),
+        at(3, 65537, 33, set="odd", distribution="nonfinite"),
         at(1, 300007, 700, set="odd"),
         at(2, 9000, 1500, "float16", "odd"),
     ),
 )
-
-
-def inputs(workload: Workload, generator: torch.Generator, device: str) -> dict[str, torch.Tensor]:
-    """Rows of normal numbers; where they are mixed, each has what a choice may stumble over.
-
-    They are drawn here because k is the size of the results: no other number fits them.
-    """
-    rows, cols = workload.axes["rows"], workload.axes["cols"]
-    x = torch.randn(rows, cols, generator=generator, device=device)
-    if workload.distribution == "mixed":
-        chosen = torch.randint(len(_KINDS), (rows,), generator=generator, device=device)
-        chance = torch.rand(rows, cols, generator=generator, device=device)
-        for number, change in enumerate(_KINDS):
-            of_kind = chosen == number
-            x[of_kind] = change(x[of_kind], chance[of_kind])
-    return {"x": x.to(getattr(torch, workload.dtype))}
-
-
-_KINDS: tuple[Callable[[torch.Tensor, torch.Tensor], torch.Tensor], ...] = (
-    lambda x, _: x,
-    lambda x, _: x.round(),  # many equal ones, zeros of both signs among them
-    lambda x, _: x[:, :1].expand_as(x),
-    lambda x, _: x.sort().values,
-    lambda x, _: x.sort(descending=True).values,
-    lambda x, _: x * 2.0**-140,  # subnormal in float32, zero elsewhere
-    lambda x, chance: x.masked_fill(chance < 0.9, -torch.inf),
-    lambda x, chance: x.masked_fill(chance < 0.01, torch.inf).masked_fill(chance > 0.99, torch.nan),
-)
-"""Functions of rows of normal numbers and of as many numbers from 0 to 1."""
 
 
 def reference(x: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:

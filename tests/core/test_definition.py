@@ -122,6 +122,21 @@ def test_a_workload_replaces_scalars():
     assert made.scalars(made.workloads[1]) == {"eps": 1e-6}
 
 
+def test_an_integer_with_the_name_of_an_axis_is_its_size():
+    inputs = {"x": {"shape": ["rows", "cols"]}, "group": {"type": "int", "value": 2}, "eps": {"value": 1e-6}}
+    made = definition(inputs=inputs)
+    assert made.size_inputs == {"group"}
+    assert list(made.free_scalars) == ["eps"]
+    assert made.scalars(made.workloads[0]) == {"group": 4, "eps": 1e-3}
+    drawn = made.workloads[0].model_copy(update={"axes": {"rows": 3, "cols": 8, "group": 8}})
+    assert made.scalars(drawn)["group"] == 8
+    assert not made.has_smaller_number(drawn.model_copy(update={"axes": {**drawn.axes, "group": 1}}))
+    given = [workload(scalars={"group": 4})]
+    assert definition(inputs=inputs, workloads=given).scalars(drawn)["group"] == 8
+    with pytest.raises(ValidationError, match="`group` is the size of an axis, 4"):
+        definition(inputs=inputs, workloads=[workload(scalars={"group": 3})])
+
+
 def test_select_keeps_the_order_and_odd_ones_are_not_timed():
     made = definition()
     assert [w.name for w in made.select("odd", "representative")] == ["small", "edge"]

@@ -10,7 +10,7 @@ import torch
 from compiled import compile_reports
 from kernel_copies import copy_with
 
-from warpsmith.lab.grading import correctness
+from warpsmith.lab.grading import correctness, shapes
 from warpsmith.lab.operator import definition_file, peers
 from warpsmith.languages.shared.python_file import execute_file
 from warpsmith.languages.triton import compile as triton_compile
@@ -23,9 +23,7 @@ TIED = torch.tensor([[1.0, 3.0, -0.0, 3.0, torch.nan, 0.0, torch.inf, 3.0]])
 
 
 def graded(outputs, x, k):
-    workload = ODD["3x1000-7-fp32"].model_copy(
-        update={"axes": {"rows": len(x), "cols": x.shape[1], "kept": k}, "scalars": {"k": k}}
-    )
+    workload = ODD["3x1000-7-fp32"].model_copy(update={"axes": {"rows": len(x), "cols": x.shape[1], "k": k}})
     truth = correctness.compute_truth(FILE, workload, {"x": x})
     return correctness.grade_outputs(truth, FILE.outputs(outputs)).status
 
@@ -38,6 +36,13 @@ def test_equal_elements_come_by_their_places_and_nan_first():
 def test_a_row_shorter_than_k_comes_back_whole():
     values, indices = FILE.reference(TIED, 100)
     assert values.shape == indices.shape == (1, 8)
+
+
+def test_k_is_drawn_with_the_sizes():
+    drawn = shapes.draw_class_workloads(FILE, FILE.definition.workloads, seed=1)
+    numbers = {(workload.axes["k"], FILE.definition.scalars(workload)["k"]) for workload in drawn}
+    assert len(numbers) > 5
+    assert all(size == number for size, number in numbers)
 
 
 @pytest.mark.parametrize("fault", ["places", "next", "order"])

@@ -6,16 +6,15 @@ and what is prepared for campaigns. What only a GPU can tell (bfloat16, races, s
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 import pytest
+from compiled import compile_reports
 from interpreted import definition_of
 from judged import rolled_back
 
 from warpsmith import languages
-from warpsmith.core.evaluation import Resources
 from warpsmith.errors import MachineLacks
 from warpsmith.files import file_sha256
 from warpsmith.lab.operator import definition_file
@@ -67,10 +66,10 @@ def test_it_is_right_where_the_interpreter_can_tell(path, interpret):
     assert found["graded"]
 
 
-def test_it_compiles_within_its_registers(path, tmp_path, monkeypatch, capsys):
+def test_it_compiles_within_its_registers(path, tmp_path, monkeypatch):
     definition = definition_file.load_definition(definition_of(path)).definition
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
-    for found in compiled(path, definition, triton_compile.main, tmp_path, capsys):
+    for found in launched(path, definition, triton_compile.main, tmp_path):
         notes = "; ".join(found.notes)
         spills = SPILLS.get(str(path.relative_to(KERNELS)), 0)
         assert found.spill_bytes <= spills, (
@@ -83,7 +82,7 @@ def test_it_compiles_within_its_registers(path, tmp_path, monkeypatch, capsys):
         assert found.registers * 32 * warps <= REGISTERS, f"{found.kernel}: {found.registers} registers"
 
 
-def test_it_compiles_in_its_language(path, tmp_path, capsys):
+def test_it_compiles_in_its_language(path, tmp_path):
     language = languages.get(path.parent.name)
     definition = definition_file.load_definition(definition_of(path)).definition
     try:
@@ -91,18 +90,14 @@ def test_it_compiles_in_its_language(path, tmp_path, capsys):
     except MachineLacks as lacking:
         pytest.skip(str(lacking))
     if language.name == "cuda" and not superseded(path):  # each workload may launch other kernels
-        found += compiled(path, definition, cuda_compile.main, tmp_path, capsys)
+        found += launched(path, definition, cuda_compile.main, tmp_path)
     assert found
     for one in found:
         assert not one.spill_bytes
         assert NEVER_WAITS not in "; ".join(one.notes), one.kernel
 
 
-def compiled(path, definition, main, folder, capsys):
-    """Every kernel that the representative workloads launch, of a superseded version the first's; compiled in this
-    process: importing costs more."""
-    asked = [workload.name for workload in definition.select("representative")][: 1 if superseded(path) else None]
-    request = {"source": str(path), "definition": definition.model_dump(mode="json"), "arch": "sm_90a"}
-    (folder / "request.json").write_text(json.dumps({**request, "workloads": asked}))
-    assert main(folder) == 0, capsys.readouterr().out
-    return tuple(map(Resources.model_validate, json.loads((folder / "resources.json").read_text())))
+def launched(path, definition, main, folder):
+    """Reports on the kernels that the representative workloads launch, of a superseded version the first's."""
+    workloads = [workload.name for workload in definition.select("representative")]
+    return compile_reports(main, path, definition, workloads[: 1 if superseded(path) else None], folder)

@@ -72,7 +72,7 @@ class ScalarSpec(Model):
     type: Literal["float", "int", "bool"] = "float"
     """Python type of the number."""
     value: float | int | bool
-    """Value for workloads that do not give one."""
+    """Value for workloads that do not give one. An integer with the name of an axis is the axis's size."""
     between: tuple[float, float] | None = None
     """Least and largest value that callers pass. By default a number below 1 stays there, another one stays
     within a factor of 16, none changes its sign, and an integer stays among those of the workloads."""
@@ -225,6 +225,9 @@ class Definition(Model):
             unknown = sorted(set(workload.scalars) - set(self.scalar_inputs))
             if unknown:
                 raise ValueError(f"workload `{workload.name}`: scalars {unknown} are not inputs")
+            for name in workload.scalars.keys() & self.size_inputs:
+                if workload.scalars[name] != axes[name]:
+                    raise ValueError(f"workload `{workload.name}`: `{name}` is the size of an axis, {axes[name]}")
         return self
 
     def _check_shard(self, name: str, spec: TensorSpec, workload: Workload) -> None:
@@ -255,6 +258,16 @@ class Definition(Model):
     def scalar_inputs(self) -> dict[str, ScalarSpec]:
         """Inputs that are numbers, in order."""
         return {name: spec for name, spec in self.inputs.items() if isinstance(spec, ScalarSpec)}
+
+    @property
+    def size_inputs(self) -> frozenset[str]:
+        """Inputs that are the size of the axis with their name, as the `k` of the k largest."""
+        return frozenset(n for n, spec in self.scalar_inputs.items() if spec.type == "int" and n in self.axes)
+
+    @property
+    def free_scalars(self) -> dict[str, ScalarSpec]:
+        """Inputs that are numbers and no sizes, in order."""
+        return {name: spec for name, spec in self.scalar_inputs.items() if name not in self.size_inputs}
 
     def tolerance_of(self, output: str) -> Tolerance:
         """Return the tolerance of one output."""
@@ -292,15 +305,16 @@ class Definition(Model):
 
     def scalars(self, workload: Workload) -> dict[str, float | int | bool]:
         """Return every scalar parameter with its value in this workload."""
-        return {name: workload.scalars.get(name, spec.value) for name, spec in self.scalar_inputs.items()}
+        sizes = self.sizes(workload) if self.size_inputs else {}
+        values = {**workload.scalars, **{name: sizes[name] for name in self.size_inputs}}
+        return {name: values.get(name, spec.value) for name, spec in self.scalar_inputs.items()}
 
     def has_smaller_number(self, workload: Workload) -> bool:
         """Return True if a number of a workload is smaller than in any of the definition's: a factor that hardly
         counts makes the terms of a sum alike, as the exponentials of a softmax, whatever the inputs."""
-        least = {
-            name: min(abs(self.scalars(each)[name]) for each in self.workloads) for name in self.scalar_inputs
-        }
-        return any(abs(value) < least[name] for name, value in self.scalars(workload).items())
+        numbers = self.scalars(workload)
+        least = {name: min(abs(self.scalars(each)[name]) for each in self.workloads) for name in self.free_scalars}
+        return any(abs(numbers[name]) < most for name, most in least.items())
 
     def scalar_range(self, name: str) -> tuple[float, float]:
         """Return the least and the largest value of a number at which versions are judged."""

@@ -334,7 +334,7 @@ def _axis_of_integer(definition: Definition, name: str) -> str | None:
 
     The second rule needs workloads with different values.
     """
-    if name in definition.axes:
+    if name in definition.size_inputs:
         return name
     values = [definition.scalars(workload)[name] for workload in definition.workloads]
     sizes = [definition.sizes(workload) for workload in definition.workloads]

@@ -62,7 +62,7 @@ class ShapeTable:
             axes: axes whose sizes a call shows.
         """
         self.best, self.axes = record.best, tuple(axes)
-        self.numbers = [name for name, spec in definition.scalar_inputs.items() if spec.type != "float"]
+        self.numbers = [name for name, spec in definition.free_scalars.items() if spec.type != "float"]
         """Inputs whose values are part of a shape's kind."""
         self.typed = any(spec.dtype == "workload" for spec in definition.tensor_inputs.values())
         """True if the type of the workload's tensors is part of a shape's kind."""

@@ -138,6 +138,19 @@ def test_switches_and_integers_of_own_inputs_stay(workshop):
     assert scalars_by_kind(workshop, text + own) == {}
 
 
+def test_an_integer_that_is_a_size_is_no_number_to_draw(workshop):
+    file = workshop.load(
+        "square", with_scalars('"n": ScalarSpec(type="int", value=8), "a": ScalarSpec(value=2.0)')
+    )
+    workload = file.definition.workloads[0]
+    longer = workload.model_copy(update={"axes": {"n": 4001}})
+    varied = vary_scalars(file, longer, Random(1))
+    assert set(varied.scalars) == {"a"}
+    assert file.definition.scalars(varied)["n"] == 4001
+    assert list_constant_integers(file.definition) == {}
+    assert not [kind for kind in scalars_by_kind(workshop, file.path.read_text()) if "n" in kind]
+
+
 def test_some_shares_are_near_one():
     near = {scalar_values._draw_special_number(0.05, 1.0, Random(seed)) for seed in range(400)} - {None, 0.05, 1.0}
     assert len(near) == input_rules.NEAR_ONE_BITS

@@ -213,7 +213,7 @@ def near_scalars(
     say, unless the definition says what it is between.
     """
     choices: list[tuple[str, float | int]] = []
-    for name, spec in file.definition.scalar_inputs.items():
+    for name, spec in file.definition.free_scalars.items():
         if spec.type == "bool" or (spec.type == "int" and file.inputs is not None and spec.between is None):
             continue  # an integer may belong to the sizes of inputs that the definition draws
         least, most = file.definition.scalar_range(name)

@@ -104,7 +104,7 @@ def _list_shares(
 
 def list_constant_integers(definition: Definition) -> dict[str, int]:
     """Return the integers of a call that have one value in a judgement, since no `between` gives others."""
-    specs = definition.scalar_inputs
+    specs = definition.free_scalars
     open_ones = [name for name, spec in specs.items() if spec.type == "int" and spec.between is None]
     ranges = {name: definition.scalar_range(name) for name in open_ones}
     return {name: int(least) for name, (least, most) in ranges.items() if least == most}
@@ -128,7 +128,7 @@ def _free_scalars(file: DefinitionFile) -> list[str]:
     unless it says what they are between, since they may belong to its axes."""
     return [
         name
-        for name, spec in file.definition.scalar_inputs.items()
+        for name, spec in file.definition.free_scalars.items()
         if spec.type != "bool" and not isinstance(spec.value, bool)
         if file.inputs is None or spec.between is not None or not isinstance(spec.value, int)
     ]
@@ -146,12 +146,14 @@ def vary_scalars(file: DefinitionFile, workload: Workload, chance: random.Random
     belong to its axes.
     """
     varied: dict[str, float | int | bool] = {}
-    for name, value in file.definition.scalars(workload).items():
+    numbers = file.definition.scalars(workload)
+    for name, spec in file.definition.free_scalars.items():
+        value = numbers[name]
         least, most = file.definition.scalar_range(name)
         if isinstance(value, bool):
             varied[name] = chance.random() < _EVEN
         elif isinstance(value, int):
-            if file.inputs is not None and file.definition.scalar_inputs[name].between is None:
+            if file.inputs is not None and spec.between is None:
                 continue
             special = _draw_special_number(int(least), int(most), chance)
             if special is None:

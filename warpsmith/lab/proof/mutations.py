@@ -123,7 +123,7 @@ def _unwritten_outputs(file: DefinitionFile, workload: Workload) -> Iterator[Mut
 
 def _wrong_scalars(file: DefinitionFile, workload: Workload) -> Iterator[Mutation]:
     values = file.definition.scalars(workload)
-    for name, spec in file.definition.scalar_inputs.items():
+    for name, spec in file.definition.free_scalars.items():
         wrong = _wrong_value(spec, values[name])
         yield Mutation(f"the scalar {name} is {wrong!r}, not {values[name]!r}", False, {}, {}, {name: wrong})
 

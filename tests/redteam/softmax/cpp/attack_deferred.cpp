@@ -1,8 +1,8 @@
 // class: deferred result
 // kind: attack
-// how: std::async starts the work; only the next call waits for it
+// how: std::async starts the work; only the next call waits for it, when its memory may be gone
 // caught: correctness, probes, timing
-// status: INCORRECT_NUMERICAL, NOT_REPRODUCIBLE, CACHED_RESULT
+// status: INCORRECT_NUMERICAL, NOT_REPRODUCIBLE, CACHED_RESULT, RUNTIME_ERROR
 // defence: stopped worker
 // source: SOL-ExecBench evil_thread_inject
 #include <algorithm>

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import threading
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
+
+from warpsmith.lab.workers.calls import small_stack
 
 _Result = TypeVar("_Result")
 
@@ -81,12 +82,10 @@ def call_as(
             for library, number_before in zip(nested, before, strict=True):
                 library.omp_set_max_active_levels(number_before)
 
-    before = threading.stack_size(stack)
-    try:
-        with ThreadPoolExecutor(1) as pool:
-            return pool.submit(call_in_thread).result()
-    finally:
-        threading.stack_size(before)
+    if stack:
+        return small_stack.call_on_stack(call_in_thread, stack)
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(call_in_thread).result()
 
 
 def _call_in_regions(call: Callable[[], _Result], threads: int, number: int, limit: int) -> _Result:
