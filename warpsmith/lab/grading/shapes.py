@@ -381,7 +381,8 @@ def _draw_sizes(
             return dict.fromkeys(longest, chance.randint(min(input_rules.TINY_SIZE, most), most))
         case "long" if "-" in along:
             axis, _, step = along.partition("-")
-            return {**tiny, axis: _draw_odd_multiple(longest[axis], int(step), chance)}
+            most = int(input_rules.LARGER_FACTORS[1] * longest[axis])  # the factor that every sum is drawn with
+            return {**tiny, axis: chance.choice(_odd_multiples(3, int(step), most))}
         case "long":
             length = int(longest[along] * chance.uniform(*factors[along])) + chance.randrange(1, input_rules.TILE)
             return {**tiny, along: length}
@@ -429,7 +430,7 @@ def _draw_power(most: int, number: int, chance: random.Random) -> int:
 def _round_sizes(small: Workload, longest: Sizes, step: int, chance: random.Random) -> Sizes:
     """Return odd multiples of a step, which leave a tail of half of a tile of twice the step: more than one tile,
     and up to a size and its double, along each axis that has room; empty if none has."""
-    room = {axis: range(3 * step, min(most, 2 * small.axes[axis]) + 1, 2 * step) for axis, most in longest.items()}
+    room = {axis: _odd_multiples(3, step, min(most, 2 * small.axes[axis])) for axis, most in longest.items()}
     sizes = {axis: chance.choice(fitting) for axis, fitting in room.items() if fitting}
     return {**small.axes, **sizes} if sizes else {}
 
@@ -454,12 +455,12 @@ def _draw_round_size(size: int, chance: random.Random) -> int:
 def _round_axis(tiny: Sizes, longest: Sizes, step: int, chance: random.Random) -> Sizes:
     """Return tiny sizes, and an odd multiple of a step along an axis that has room for one; there is one."""
     axis = chance.choice([axis for axis, most in longest.items() if most >= step])
-    return {**tiny, axis: chance.choice(range(step, min(longest[axis], 8 * step) + 1, 2 * step))}
+    return {**tiny, axis: chance.choice(_odd_multiples(1, step, min(longest[axis], 8 * step)))}
 
 
-def _draw_odd_multiple(longest: int, step: int, chance: random.Random) -> int:
-    """Draw an odd number of tiles, more than one, up to the factor that every sum is drawn with."""
-    return chance.choice(range(3 * step, int(input_rules.LARGER_FACTORS[1] * longest) + 1, 2 * step))
+def _odd_multiples(first: int, step: int, most: int) -> range:
+    """Return the odd multiples of a step, from `first` times the step up to a size."""
+    return range(first * step, most + 1, 2 * step)
 
 
 def _factors(file: DefinitionFile, axis: str, row_axis: str | None) -> tuple[float, float]:
