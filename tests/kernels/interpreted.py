@@ -88,6 +88,7 @@ def _graded(file: DefinitionFile, workload: Workload, run: Any) -> list[list[str
     from warpsmith.lab.gate.calls.unread_inputs import plant_unwritten
     from warpsmith.lab.grading import correctness
     from warpsmith.lab.operator.inputs import Inputs
+    from warpsmith.lab.operator.promises import mentions_finite
 
     drawn = Inputs(file, workload, 7, "cpu")
     found = []
@@ -97,7 +98,8 @@ def _graded(file: DefinitionFile, workload: Workload, run: Any) -> list[list[str
         if distribution and correctness.grade_reference(file, workload, inputs, truth).status != "PASSED":
             continue
         kinds = {distribution or workload.distribution: inputs}
-        if not distribution and (planted := plant_unwritten(file, workload, inputs, drawn.draw())):
+        is_plantable = not distribution and not mentions_finite(file.definition)
+        if is_plantable and (planted := plant_unwritten(file, workload, inputs, drawn.draw())):
             kinds["NaN and infinities in what is not read"] = planted
         for kind, tensors in kinds.items():
             before = {name: tensor.clone() for name, tensor in tensors.items()}
