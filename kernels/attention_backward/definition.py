@@ -164,13 +164,28 @@ def reference(
 
 def magnitude(*inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """Gradients are sums of both signs. What their terms are off by is divided by this, so it has a share of these."""
-    changes, terms = _gradients(*inputs, sizes="changes"), _gradients(*inputs, sizes="terms")
-    return tuple(change + term * 2**-14 for change, term in zip(changes, terms, strict=True))
+    return tuple(size for _, size in _errors_and_sizes(*inputs))
+
+
+def _errors_and_sizes(*inputs: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """For each gradient: what its terms are off by, in roundoffs of float32, and the size that this is divided by."""
+    lost = _lost_by_scores(*inputs)
+    changes, terms, steps = (_gradients(*inputs, sizes=sizes) for sizes in ("changes", "terms", "steps"))
+    return [
+        (change * 2.0**16 + term * (64 + score) + step, change + term * 2.0**-14 + step * 2.0**-40)
+        for change, term, step, score in zip(changes, terms, steps, lost, strict=True)
+    ]
 
 
 def extra(*inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """Weights and changes may be rounded to bfloat16, 2^16 of float32's roundoffs, or be off by one in 2^24 in float16.
     Products are off by roundoffs of the sum of their absolute terms, and a weight by what its score is off by."""
+    smallest = torch.finfo(torch.float32).tiny
+    return tuple(error / size.clamp_min(smallest) for error, size in _errors_and_sizes(*inputs))
+
+
+def _lost_by_scores(*inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """What a score that counts for a gradient is off by at most, in roundoffs of float32."""
     query, keys, *_, lse, lengths = inputs
     kv, group = keys.shape[2], query.shape[2] // max(1, keys.shape[2])
     of_rows, of_keys = torch.zeros_like(query[..., :1].float()), torch.zeros_like(keys[..., :1].float())
@@ -180,13 +195,7 @@ def extra(*inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
         lost = (4 * (scores + lse[b, of_heads, rows].float().abs()[..., None])).masked_fill(~mask, 0)
         of_rows[b, rows, of_heads] = lost.amax(-1).T[..., None]
         of_keys[b, seen, head] = torch.maximum(of_keys[b, seen, head], lost.amax((0, 1))[:, None])
-    changes, terms, steps = (_gradients(*inputs, sizes=sizes) for sizes in ("changes", "terms", "steps"))
-    roundings = []
-    for change, term, step, lost in zip(changes, terms, steps, (of_rows, of_keys, of_keys), strict=True):
-        off = change * 2.0**16 + term * (64 + lost) + step
-        size = change + term * 2**-14
-        roundings.append(torch.where(size > 0, off / size.clamp_min(torch.finfo(size.dtype).tiny), 0))
-    return tuple(roundings)
+    return of_rows, of_keys, of_keys
 
 
 # Inputs ---------------------------------------------------------------------------------------------------------
