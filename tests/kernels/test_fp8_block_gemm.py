@@ -3,6 +3,8 @@ promoted; peers get the same numbers; the kernels are right and compile."""
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
 import sys
 from pathlib import Path
@@ -251,24 +253,35 @@ def test_kernels_multiply_fp8_on_tensor_cores_without_spilling(path, asked, tmp_
 
 
 CUDA = FOLDER / "cuda" / "v1.py"
+SHARED_TOKENS = FOLDER / "drafts" / "cuda" / "02_shared_tokens.py"
 CLUSTERS = (132, 66, 30, 15)
 """Clusters of one, two, four and eight blocks that an H200 holds at a time."""
 
 
+@pytest.mark.parametrize("path", [CUDA, SHARED_TOKENS], ids=lambda path: path.stem)
 @pytest.mark.parametrize("workload", [w for w in FILE.definition.workloads if w.axes["m"] <= 128], ids=str)
-def test_few_tokens_leave_no_row_of_weights_out(workload):
-    module = execute_file(CUDA)
+def test_few_tokens_leave_no_row_of_weights_out(workload, path):
+    module = execute_file(path)
     m, n, steps = (workload.axes[axis] for axis in ("m", "n", "groups"))
     tokens = next(size for size in (8, 16, 32, 64, 128) if m <= size)
-    rows, parts = module.split_work(n, steps, tokens, 1, CLUSTERS)
+    rows, *shares = module.split_work(n, steps, tokens, 1, CLUSTERS)
     assert (rows % 16, rows <= module.most_rows(tokens)) == (0, True)
+    assert math.prod(shares) in module.SPLITS
     if workload.timed:
-        assert -(-n // rows) * parts > 0.8 * MULTIPROCESSORS
+        assert -(-n // rows) * shares[0] > 0.7 * MULTIPROCESSORS
 
 
-def test_cuda_promotes_on_tensor_cores_without_spilling(tmp_path):
+def test_slices_of_shared_tokens_are_whole_rows_of_swizzled_tiles():
+    module = execute_file(SHARED_TOKENS)
+    for tokens, n, steps in itertools.product((8, 16, 32, 64, 128), (2112, 7168, 24576), (8, 56, 128)):
+        *_, shares = module.split_work(n, steps, tokens, 1, CLUSTERS)
+        assert tokens // shares % 8 == 0
+
+
+@pytest.mark.parametrize("path", [CUDA, SHARED_TOKENS], ids=lambda path: path.stem)
+def test_cuda_promotes_on_tensor_cores_without_spilling(path, tmp_path):
     asked = [f"{m}x{n}x7168-bf16" for m, n in ((16, 4096), (64, 2112), (128, 4096), (4096, 2112))]
-    reports = compile_reports(cuda_compile.main, CUDA, FILE.definition, asked, tmp_path)
+    reports = compile_reports(cuda_compile.main, path, FILE.definition, asked, tmp_path)
     assert len(reports) == len(asked)
     for report in reports:
         notes = "; ".join(report.notes)
