@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,13 @@ from kernel_copies import copy_with
 from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.languages.cuda import compile as cuda_compile
+from warpsmith.languages.shared.python_file import execute_file
 from warpsmith.languages.triton import compile as triton_compile
 
 FOLDER = Path(__file__).parents[2] / "kernels" / "attention_backward"
 FILE = definition_file.load_definition(FOLDER / "definition.py")
+IN_ORDER = FOLDER / "drafts" / "cuda" / "01_in_order.py"
 DRAFT = FOLDER / "drafts" / "triton" / "01_two_kernels.py"
 ODD = {workload.name: workload for workload in FILE.definition.select("odd")}
 
@@ -108,3 +112,63 @@ def test_the_draft_does_not_spill(tmp_path, monkeypatch):
     reports = compile_reports(triton_compile.main, DRAFT, FILE.definition, ["4x4096x8x4-bf16"], tmp_path)
     assert {report.kernel for report in reports} == {"delta_kernel", "shared_kernel", "query_kernel"}
     assert [report.kernel for report in reports if report.spill_bytes] == []
+
+
+def test_cuda_does_not_serialize_or_spill_where_it_multiplies(tmp_path):
+    asked = ["4x4096x8x4-bf16", "1x2048x8x4-fp16"]
+    reports = compile_reports(cuda_compile.main, IN_ORDER, FILE.definition, asked, tmp_path)
+    products = [report for report in reports if "gradients" in report.kernel]
+    assert len(products) == 2
+    for report in products:
+        notes = "; ".join(report.notes)
+        assert int(re.search(r"HGMMA x(\d+)", notes)[1]) == 32
+        assert report.spill_bytes <= 64, "the warps that copy may spill a little"
+        assert "UTMALDG x0" not in notes
+
+
+@pytest.mark.parametrize("group", [1, 4])
+@pytest.mark.parametrize(("heads", "tokens"), [(1, 4096), (3, 2100), (5, 1000), (12, 129), (40, 300), (2, 100)])
+@pytest.mark.parametrize("blocks_at_once", [1, 3, 8, 17, 132])
+def test_every_block_gets_its_turn(heads, tokens, group, blocks_at_once):
+    turns = execute_file(IN_ORDER).turns_of(tokens, heads, blocks_at_once)
+    assert steps_taken(heads, tokens, group, blocks_at_once, turns)
+
+
+def test_blocks_hardly_wait():
+    module = execute_file(IN_ORDER)
+    for heads, tokens, group in ((32, 4096, 4), (128, 2048, 1), (128, 1024, 4)):
+        taken = steps_taken(heads, tokens, group, 132, module.turns_of(tokens, heads, 132))
+        tiles, steps = tokens // 128, tokens // 64
+        needed = heads * group * sum(steps - 2 * tile for tile in range(tiles)) / 132
+        assert needed / taken > 0.85
+
+
+def steps_taken(heads, tokens, group, blocks_at_once, turns):
+    """Model of the kernel's turns: steps of equal length until all blocks have ended; 0 if some wait forever."""
+    tiles, steps = -(-tokens // 128), -(-tokens // 64)
+    paired = turns * 128 < tokens
+    waiting = [
+        [
+            (head, tile, step, member)
+            for tile in dict.fromkeys((turn, tiles - 1 - turn) if paired else (turn,))
+            for step in range(steps - 1, 2 * tile - 1, -1)
+            for member in range(group)
+        ]
+        for head in range(heads)
+        for turn in range(turns)
+    ][::-1]
+    added, running, taken = {}, [], 0
+    while waiting or running:
+        while waiting and len(running) < blocks_at_once:
+            running.append(iter(waiting.pop()))
+            running[-1] = [next(running[-1]), running[-1]]
+        ready = [block for block in running if added.get((block[0][0], *block[0][2:]), 0) == block[0][1]]
+        if not ready:
+            return 0
+        for block in ready:
+            (head, tile, *place), rest = block
+            added[head, *place] = tile + 1
+            block[0] = next(rest, None)
+        running = [block for block in running if block[0]]
+        taken += 1
+    return taken

@@ -7,10 +7,10 @@ while the rows that see them pass, for all query heads of the group in turn, so 
 weights and changes are transposed, and enter the second product from registers. That is one loop over heads and rows, each
 tile with a mask: a loop of its own for the diagonal spills. For dquery a tile of rows stays, and keys and values pass.
 Tiles with most work go first.
-Predicted: seven products at 480 TFLOP/s, as Triton's forward pass has with two: 2.0 ms at 4x4096x8x4 (0.70 at
-the peak of five), 8.0 at 1x16384x8x4, 0.52 at 16x1024x8x4, 0.5 at 8x2048x16x1. PyTorch's FlashAttention 2 takes five at
-some 350: 2.0 ms at 4x4096x8x4, and more in order.
-Metric: tensor_pct to 55 % at 4x4096x8x4.
+Predicted: seven products at 480 TFLOP/s: 4.0 ms at 4x4096x8x4 (floor 1.74 for five at 790 TFLOP/s), 16 at 1x16384x8x4,
+1.0 at 16x1024x8x4 and at 8x2048x16x1. FlashAttention 2 takes five at some 300, 4.6 ms at 4x4096x8x4, and twice as long
+in order.
+Metric: tensor_pct to 50 % at 4x4096x8x4.
 """
 
 import torch
