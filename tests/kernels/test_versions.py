@@ -86,7 +86,7 @@ def test_it_compiles_in_its_language(path, tmp_path):
     language = languages.get(path.parent.name)
     definition = definition_file.load_definition(definition_of(path)).definition
     try:
-        found = language.inspect(path, definition, ARCHITECTURES.get(language.name, "sm_90a"))
+        found = [*language.inspect(path, definition, ARCHITECTURES.get(language.name, "sm_90a"))]
     except MachineLacks as lacking:
         pytest.skip(str(lacking))
     if language.name == "cuda" and not superseded(path):  # each workload may launch other kernels
