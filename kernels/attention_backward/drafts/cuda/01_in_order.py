@@ -254,7 +254,7 @@ gradients(const __grid_constant__ TensorMap queries, const __grid_constant__ Ten
   const i64 first_line = (i64)b * heads + shared_head * sizes.group;
 
   if (warp >= 8) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 32;");
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 56;");
     if (warp == 8 && lane == 0) {
       int stage = 0, count = 0;
       for (int i = 0; i < mine; ++i) {
@@ -308,7 +308,7 @@ gradients(const __grid_constant__ TensorMap queries, const __grid_constant__ Ten
     return;
   }
 
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 224;");
   const int group = __shfl_sync(~0u, warp / 4, 0), own = threadIdx.x % 128;
   const int own_key = group * 64 + warp % 4 * 16 + lane / 4;  // of a tile, and the eighth on
   const u64 of_keys = along(key_tile + group * 8192), of_values = along(value_tile + group * 8192);
