@@ -99,7 +99,8 @@ def test_the_command_prints_pinned_files(project):
 @pytest.mark.parametrize(
     ("name", "family"),
     [
-        ("attention", "attention"), ("attention_backward", "attention-backward"), ("int4_linear", "quantized-gemm"), ("linear", "gemm"), ("layer_norm", "norm"),
+        ("attention", "attention"), ("attention_backward", "attention-backward"), ("layer_norm", "norm"),
+        ("int4_linear", "quantized-gemm"), ("linear", "gemm"),
         ("kl_loss", "loss"), ("embedding_bag_backward", "reduction"), ("cumsum", "scan"), ("top_k", "sampling"),
         ("rope_kv_write", "rope"), ("ragged_softmax", "softmax"), ("mla_decode", "mla"), ("grouped_gemm", "moe"),
     ],
