@@ -164,24 +164,26 @@ def reference(
 
 def magnitude(*inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """Gradients are sums of both signs. What their terms are off by is divided by this, so it has a share of these."""
-    return tuple(size for _, size in _errors_and_sizes(*inputs))
+    return tuple(_divisor(*sums) for sums in _sums_of_sizes(*inputs))
 
 
-def _errors_and_sizes(*inputs: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """For each gradient: what its terms are off by, in roundoffs of float32, and the size that this is divided by."""
-    lost = _lost_by_scores(*inputs)
-    changes, terms, steps = (_gradients(*inputs, sizes=sizes) for sizes in ("changes", "terms", "steps"))
-    return [
-        (change * 2.0**16 + term * (64 + score) + step, change + term * 2.0**-14 + step * 2.0**-40)
-        for change, term, step, score in zip(changes, terms, steps, lost, strict=True)
-    ]
+def _sums_of_sizes(*inputs: torch.Tensor) -> list[tuple[torch.Tensor, ...]]:
+    """For each gradient the sums of the sizes of changes, of terms and of steps."""
+    return list(zip(*(_gradients(*inputs, sizes=sizes) for sizes in ("changes", "terms", "steps")), strict=True))
+
+
+def _divisor(change: torch.Tensor, term: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
+    return change + term * 2.0**-14 + step * 2.0**-40
 
 
 def extra(*inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """Weights and changes may be rounded to bfloat16, 2^16 of float32's roundoffs, or be off by one in 2^24 in float16.
     Products are off by roundoffs of the sum of their absolute terms, and a weight by what its score is off by."""
     smallest = torch.finfo(torch.float32).tiny
-    return tuple(error / size.clamp_min(smallest) for error, size in _errors_and_sizes(*inputs))
+    return tuple(
+        (change * 2.0**16 + term * (64 + lost) + step) / _divisor(change, term, step).clamp_min(smallest)
+        for (change, term, step), lost in zip(_sums_of_sizes(*inputs), _lost_by_scores(*inputs), strict=True)
+    )
 
 
 def _lost_by_scores(*inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
